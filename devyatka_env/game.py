@@ -1,0 +1,453 @@
+"""`Game`: one deal as a friendly object; `Match`: deals in a row with a moving dealer.
+
+For people, tests, notebooks and tools. Environments and batches use the engine's records directly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from devyatka_env import engine, notation
+from devyatka_env.cards import Card, CardTextError, iter_mask
+from devyatka_env.records import REASONS, STATE_DTYPE, States, check_seed, rules_record
+from devyatka_env.rules import MAX_PLAYERS, Rules, RulesError
+from devyatka_env.view import PlayerView
+
+JSON_FORMAT = 1
+
+
+class IllegalActionError(ValueError):
+    """An action that the rules refuse; nothing has changed.
+
+    Attributes:
+        action: what was given.
+        legal: the legal actions, card ids or PASS.
+        position: the position line, from which `Game.from_position` rebuilds the moment.
+    """
+
+    def __init__(self, action: object, legal: Sequence[int], rules: Rules, position: str) -> None:
+        self.action = action
+        self.legal = list(legal)
+        self.position = position
+        allowed = " ".join(notation.action_text(a, rules) for a in legal) or "none, the deal is over"
+        shown = action
+        if isinstance(action, int | np.integer) and 0 <= int(action) <= rules.pass_action:
+            shown = f"{int(action)} ({notation.action_text(int(action), rules)})"
+        super().__init__(f"illegal action {shown}; legal: {allowed}; position: {position}")
+
+
+class DealError(ValueError):
+    """Hands that cannot be dealt: a wrong count, a card twice or missing, or nobody who can open."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a deal, every field by seat but the last two.
+
+    Attributes:
+        places: 1 is best; shared places share the number.
+        cards_left: cards in hand at the end.
+        card_points: their points (rules, section 7).
+        passes: passes counted.
+        payoffs: by the preset's table (rules, section 8).
+        reason: why the deal ended, one of `records.REASONS`.
+        winners: the seats that share place 1.
+    """
+
+    places: tuple[int, ...]
+    cards_left: tuple[int, ...]
+    card_points: tuple[int, ...]
+    passes: tuple[int, ...]
+    payoffs: tuple[float, ...]
+    reason: str
+    winners: tuple[int, ...]
+
+
+class Game:
+    """One deal. Build it with `Game.deal`, `Game.from_hands`, `Game.from_position` or `Game.from_json`.
+
+    Attributes:
+        rules: the rule set.
+        states: the engine's record, an array ``[1]`` of `records.STATE_DTYPE`.
+        actions: the actions taken so far, automatic passes left out.
+    """
+
+    def __init__(self, rules: Rules, states: States, actions: Sequence[int] = ()) -> None:
+        self.rules = rules
+        self.states = states
+        self.actions = list(actions)
+
+    # --- building a game ---
+
+    @classmethod
+    def deal(cls, rules: Rules | str = "first_out", seed: int = 0, index: int = 0) -> Game:
+        """Deal number ``index`` of ``seed``: the very deal that every environment and batch plays.
+
+        Raises:
+            ValueError: a seed or index outside 0 to 2**64 - 1.
+        """
+        rules = Rules.of(rules)
+        seed, index = check_seed(seed), check_seed(index, "index")
+        states = np.zeros(1, STATE_DTYPE)
+        engine.deal_at(
+            states, 0, rules_record(rules), rules.num_players, rules.dealer(index),
+            np.uint64(seed), np.uint64(index),
+        )  # fmt: skip
+        return cls(rules, states)
+
+    @classmethod
+    def from_hands(
+        cls,
+        rules: Rules | str,
+        hands: Sequence[int | str | Sequence[Card | str | int]],
+        dealer: int | None = None,
+    ) -> Game:
+        """Open a deal of given hands, each a card text (``"6♣ 9♦"``), a bitboard, or a list of cards or ids.
+
+        Raises:
+            DealError: wrong hand count or sizes, a card twice, missing, or nobody holds a starter.
+            CardTextError: a card of another deck.
+        """
+        rules = Rules.of(rules)
+        masks = [hand_mask(hand, rules) for hand in hands]
+        dealer = rules.dealer(0) if dealer is None else dealer
+        check_hands(masks, dealer, rules)
+        states = np.zeros(1, STATE_DTYPE)
+        if not engine.begin_at(states, 0, rules_record(rules), np.array(masks, np.uint64), rules.num_players, dealer):
+            raise DealError(f"no hand holds a starter ({rules.starter}), so nobody can open: deal again")
+        return cls(rules, states)
+
+    @classmethod
+    def from_position(cls, text: str) -> Game:
+        """Replay a position line (`devyatka_env.notation`).
+
+        Raises:
+            PositionTextError: it cannot be read.
+            DealError: its hands cannot be dealt.
+            IllegalActionError: its actions cannot have happened.
+        """
+        position = notation.parse_position(text)
+        game = cls.from_hands(position.rules, position.hands, position.dealer)
+        for action in position.actions:
+            game.play(action)
+        return game
+
+    # --- the moment ---
+
+    @property
+    def record(self) -> np.void:
+        """The engine's record."""
+        record: np.void = self.states[0]
+        return record
+
+    @property
+    def num_players(self) -> int:
+        """Seats."""
+        return int(self.record["num_players"])
+
+    @property
+    def turn(self) -> int:
+        """The seat to move; -1 when the deal is over."""
+        return int(self.record["turn"])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the deal is over."""
+        return self.turn < 0
+
+    @property
+    def legal_mask(self) -> int:
+        """The legal cards of the seat on turn; 0 when it must pass."""
+        return int(self.record["legal"])
+
+    def legal_actions(self) -> list[int]:
+        """The legal actions of the seat on turn, ascending: card ids, or PASS alone; none when the deal is over."""
+        return engine.legal_actions(self.record, self.rules)
+
+    def legal_cards(self) -> list[Card]:
+        """The legal cards of the seat on turn."""
+        return [self.rules.deck.cards[card] for card in iter_mask(self.legal_mask)]
+
+    @property
+    def hand_masks(self) -> tuple[int, ...]:
+        """Each seat's cards as a bitboard."""
+        return tuple(self.record["hands"].tolist()[: self.num_players])
+
+    @property
+    def hands(self) -> tuple[tuple[Card, ...], ...]:
+        """Each seat's cards in card order."""
+        return tuple(tuple(self.rules.deck.cards[card] for card in iter_mask(mask)) for mask in self.hand_masks)
+
+    @property
+    def table_mask(self) -> int:
+        """The cards on the table as a bitboard."""
+        return int(self.record["table"])
+
+    @property
+    def table(self) -> tuple[Card, ...]:
+        """The cards on the table in card order."""
+        return tuple(self.rules.deck.cards[card] for card in iter_mask(self.table_mask))
+
+    @property
+    def dealt_masks(self) -> tuple[int, ...]:
+        """Each seat's hand as it was dealt."""
+        played = self.record["played"].tolist()
+        return tuple(hand | laid for hand, laid in zip(self.hand_masks, played, strict=False))
+
+    @property
+    def dealer(self) -> int:
+        """The dealer's seat."""
+        return int(self.record["dealer"])
+
+    @property
+    def history(self) -> tuple[tuple[int, int], ...]:
+        """``(seat, action)`` of every turn, automatic passes included as PASS."""
+        game = Game.from_hands(self.rules, self.dealt_masks, self.dealer)
+        turns: list[tuple[int, int]] = _passed_over(game.record, (0,) * MAX_PLAYERS, game.dealer, self.rules)
+        for action in self.actions:
+            seat, passes = game.turn, game.record["passes"].tolist()
+            game.play(action)
+            turns.append((seat, action))
+            if action == self.rules.pass_action and game.record["status"][seat] == 0:
+                passes[seat] += 1  # its own explicit pass is that turn, not one more
+            turns += _passed_over(game.record, passes, seat, self.rules)
+        return tuple(turns)
+
+    def view(self, seat: int) -> PlayerView:
+        """What ``seat`` may know now.
+
+        Raises:
+            ValueError: no such seat.
+        """
+        return PlayerView.of_state(self.states, 0, self.rules, seat)
+
+    # --- playing ---
+
+    def play(self, action: int | Card | str) -> Game:
+        """Take an action for the seat on turn: a card (id, `Card`, text) or PASS (its id, ``"-"``). Returns the game.
+
+        Raises:
+            IllegalActionError: not legal now; nothing has changed.
+            CardTextError: a text that is no card of this deck.
+        """
+        card = action
+        if isinstance(card, Card):
+            card = self.rules.deck.card_id(card)
+        elif isinstance(card, str):
+            card = notation.parse_action(card, self.rules)
+        is_number = isinstance(card, int | np.integer) and not isinstance(card, bool)
+        if (
+            not is_number
+            or engine.step_at(self.states, 0, rules_record(self.rules), _clip(int(card))) == engine.ILLEGAL
+        ):
+            raise IllegalActionError(action, self.legal_actions(), self.rules, self.position)
+        self.actions.append(int(card))
+        return self
+
+    def result(self) -> Result:
+        """The outcome.
+
+        Raises:
+            ValueError: the deal is still on.
+        """
+        if not self.is_over:
+            raise ValueError(f"the deal is not over: seat {self.turn} is to move")
+        n = self.num_players
+        payoffs = np.zeros(MAX_PLAYERS)
+        engine.payoffs_at(self.states, 0, rules_record(self.rules), payoffs)
+        places = tuple(self.record["places"].tolist()[:n])
+        return Result(
+            places=places,
+            cards_left=tuple(self.record["cards_left"].tolist()[:n]),
+            card_points=tuple(self.rules.deck.points(mask) for mask in self.hand_masks),
+            passes=tuple(self.record["passes"].tolist()[:n]),
+            payoffs=tuple(payoffs.tolist()[:n]),
+            reason=REASONS[int(self.record["reason"])],
+            winners=tuple(seat for seat in range(n) if places[seat] == 1),
+        )
+
+    def clone(self) -> Game:
+        """An independent copy."""
+        return Game(self.rules, self.states.copy(), self.actions)
+
+    # --- texts ---
+
+    @property
+    def position(self) -> str:
+        """The position line; `Game.from_position` reads it back."""
+        return notation.format_position(self.rules, self.dealer, self.dealt_masks, self.actions)
+
+    def __str__(self) -> str:
+        """The table and the seats as a person would draw them."""
+        return notation.draw_table(self.record, self.rules)
+
+    def __repr__(self) -> str:
+        return f"<Game {self.position}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Game):
+            return NotImplemented
+        return (
+            self.rules == other.rules
+            and self.actions == other.actions
+            and self.states.tobytes() == other.states.tobytes()
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # a game is mutable
+
+    def to_json(self) -> str:
+        """The deal and its actions as JSON; `Game.from_json` replays it."""
+        deck = self.rules.deck
+        content = {
+            "format": JSON_FORMAT,
+            "rules": self.rules.to_dict(),
+            "fingerprint": self.rules.fingerprint,
+            "dealer": self.dealer,
+            "hands": [deck.text(mask) for mask in self.dealt_masks],
+            "actions": [notation.action_text(action, self.rules) for action in self.actions],
+        }
+        return json.dumps(content, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Game:
+        """Replay what `to_json` wrote.
+
+        Raises:
+            ValueError: another format, a damaged record, or one that breaks the rules.
+        """
+        content = json.loads(text)
+        if not isinstance(content, Mapping) or content.get("format") != JSON_FORMAT:
+            raise ValueError(f"not a game record of format {JSON_FORMAT}: {text[:80]!r}")
+        missing = {"rules", "fingerprint", "dealer", "hands", "actions"} - set(content)
+        if missing:
+            raise ValueError(f"the game record lacks {', '.join(sorted(missing))}")
+        rules = Rules.of(content["rules"])
+        if rules.fingerprint != content["fingerprint"]:
+            raise RulesError(
+                f"the record was played under rules {content['fingerprint']}, these are {rules.fingerprint}"
+            )
+        game = cls.from_hands(rules, content["hands"], content["dealer"])
+        for action in content["actions"]:
+            game.play(action)
+        return game
+
+
+class Match:
+    """``rules.deals`` deals in a row, the dealer moving one seat clockwise after each (rules, section 9).
+
+    Attributes:
+        rules: the rule set.
+        game: the deal in play.
+        deal_number: its number within the match, from 0.
+        totals: payoffs added up over the finished deals, by seat.
+    """
+
+    def __init__(self, rules: Rules | str, seed: int = 0, index: int = 0) -> None:
+        self.rules = Rules.of(rules)
+        self._seed = check_seed(seed)
+        self._first = check_seed(index, "index") * self.rules.deals
+        self.deal_number = 0
+        self.totals = (0.0,) * self.rules.num_players
+        self.game = Game.deal(self.rules, seed, self._first)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every deal has been played and counted."""
+        return self.deal_number == self.rules.deals
+
+    def next_deal(self) -> Game | None:
+        """Count the finished deal and deal the next; ``None`` after the last.
+
+        Raises:
+            ValueError: the deal is still on, or the match is over.
+        """
+        if self.is_over:
+            raise ValueError(f"the match of {self.rules.deals} deals is over")
+        payoffs = self.game.result().payoffs
+        self.totals = tuple(total + payoff for total, payoff in zip(self.totals, payoffs, strict=True))
+        self.deal_number += 1
+        if self.is_over:
+            return None
+        self.game = Game.deal(self.rules, self._seed, self._first + self.deal_number)
+        return self.game
+
+    def places(self) -> tuple[int, ...]:
+        """Standings by the totals so far: the best total is place 1, equal totals share."""
+        return tuple(1 + sum(other > total for other in self.totals) for total in self.totals)
+
+
+def hand_mask(hand: int | str | Sequence[Card | str | int], rules: Rules) -> int:
+    """A hand given as text, bitboard, or list of cards or ids, as a bitboard.
+
+    Raises:
+        DealError: a card twice or an id out of range.
+        CardTextError: a card of another deck.
+    """
+    if isinstance(hand, str):
+        return rules.deck.parse_mask(hand)
+    if isinstance(hand, int | np.integer):
+        if not 0 <= int(hand) <= rules.deck.mask:
+            raise DealError(f"hand bitboard {hand!r} has cards outside the deck of {rules.deck.num_cards}")
+        return int(hand)
+    mask = 0
+    for item in hand:
+        card = int(item) if isinstance(item, int | np.integer) else rules.deck.card_id(item)
+        if not 0 <= card < rules.deck.num_cards:
+            raise DealError(f"card id must be 0 to {rules.deck.num_cards - 1}, not {item!r}")
+        if mask >> card & 1:
+            raise DealError(f"{rules.deck.cards[card]} stands twice in one hand")
+        mask |= 1 << card
+    return mask
+
+
+def check_hands(hands: Sequence[int], dealer: int, rules: Rules) -> None:
+    """Check that the hands are a deal of these rules (rules, section 2).
+
+    Raises:
+        DealError: wrong count or sizes, a card twice or missing.
+    """
+    n, deck = rules.num_players, rules.deck
+    if len(hands) != n:
+        raise DealError(f"{len(hands)} hands for num_players={n}")
+    if isinstance(dealer, bool) or not isinstance(dealer, int | np.integer) or not 0 <= dealer < n:
+        raise DealError(f"dealer must be a seat, 0 to {n - 1}, not {dealer!r}")
+    seen = 0
+    for seat, hand in enumerate(hands):
+        if seen & hand:
+            raise DealError(f"{deck.text(seen & hand)} dealt twice, the second time to seat {seat}")
+        seen |= hand
+    if rules.cards_per_seat is None and seen != deck.mask:
+        raise DealError(f"the whole pack is dealt under these rules; missing: {deck.text(deck.mask & ~seen)}")
+    sizes = hand_sizes(rules, dealer)
+    for seat, hand in enumerate(hands):
+        if hand.bit_count() != sizes[seat]:
+            raise DealError(f"seat {seat} has {hand.bit_count()} cards; with dealer {dealer} it gets {sizes[seat]}")
+
+
+def hand_sizes(rules: Rules, dealer: int) -> tuple[int, ...]:
+    """Cards dealt to each seat: the extra cards go to the first seats dealt (rules, section 2)."""
+    n = rules.num_players
+    if rules.cards_per_seat is not None:
+        return (rules.cards_per_seat,) * n
+    base, extra = divmod(rules.deck.num_cards, n)
+    return tuple(base + ((seat - dealer - 1) % n < extra) for seat in range(n))
+
+
+def _clip(action: int) -> int:
+    """An action of any size as one the engine can refuse."""
+    return action if -1 <= action <= 255 else -1
+
+
+def _passed_over(record: np.void, before: Sequence[int], seat: int, rules: Rules) -> list[tuple[int, int]]:
+    """The automatic passes since the counts ``before``, clockwise after ``seat``."""
+    n = int(record["num_players"])
+    after = record["passes"].tolist()
+    order = [(seat + 1 + k) % n for k in range(n)]
+    return [(other, rules.pass_action) for other in order if after[other] > before[other]]
+
+
+__all__ = ["CardTextError", "DealError", "Game", "IllegalActionError", "Match", "Result"]
