@@ -1,0 +1,164 @@
+"""`BatchGame`: many deals in one array of engine records, for the arena, vector environments and training.
+
+Game ``i`` plays the very deal that ``Game.deal(rules, seed, indices[i])`` gives. Every method takes ``which``, an
+``int64 [K]`` array of game numbers, and works on those games alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from devyatka_env import engine, observation
+from devyatka_env.records import STATE_DTYPE, States, check_seed, decision_word, kernel, lowest, rules_record
+from devyatka_env.rules import MAX_PLAYERS, Rules
+
+Index = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+@kernel
+def _deal_many(states: States, which: Index, rules: States, seed: np.uint64, indices: Words) -> None:
+    r = rules[0]
+    n = np.int64(r.num_players)
+    for i in which:
+        dealer = (n - 1 + np.int64(indices[i] % np.uint64(r.deals))) % n
+        engine.deal(states[i], r, n, dealer, seed, indices[i])
+
+
+@kernel
+def _first_illegal(states: States, which: Index, rules: States, actions: Index) -> int:
+    """The first position in ``which`` whose action would be refused; -1 when every one is fine."""
+    probe = np.empty(1, STATE_DTYPE)
+    for k in range(len(which)):
+        s = states[which[k]]
+        action = actions[k]
+        if s.turn >= 0 and 0 <= action < rules[0].num_cards and (s.legal >> np.uint64(action)) & np.uint64(1):
+            continue
+        probe[0] = s
+        if engine.step(probe[0], rules[0], action) == engine.ILLEGAL:
+            return k
+    return -1
+
+
+@kernel
+def _step_many(states: States, which: Index, rules: States, actions: Index) -> None:
+    for k in range(len(which)):
+        engine.step(states[which[k]], rules[0], actions[k])
+
+
+@kernel
+def _play_forced(states: States, which: Index, rules: States) -> None:
+    for i in which:
+        s = states[i]
+        while s.turn >= 0 and s.legal & (s.legal - np.uint64(1)) == np.uint64(0):
+            action = lowest(s.legal) if s.legal else np.int64(rules[0].num_cards)
+            engine.step(s, rules[0], action)
+
+
+@kernel
+def _blank_movers(states: States, which: Index, out: States) -> None:
+    for k in range(len(which)):
+        s = states[which[k]]
+        engine.blank(s, np.int64(s.turn), out[k])
+
+
+@kernel
+def _decision_words(states: States, which: Index, seed: np.uint64, indices: Words, out: Words) -> None:
+    for k in range(len(which)):
+        s = states[which[k]]
+        out[k] = decision_word(seed, indices[which[k]], np.int64(s.turn), np.int64(s.num_played))
+
+
+@kernel
+def _payoffs_many(states: States, which: Index, rules: States, out: NDArray[np.float64]) -> None:
+    for k in range(len(which)):
+        engine.payoffs(states[which[k]], rules[0], out[k])
+
+
+class BatchGame:
+    """Deals of one rule set, side by side.
+
+    Attributes:
+        rules: the rule set.
+        seed: the seed of every deal.
+        indices: ``uint64 [B]``, the deal index of each game.
+        states: ``[B]`` records of `records.STATE_DTYPE`.
+    """
+
+    def __init__(self, rules: Rules, indices: NDArray[np.integer], seed: int = 0) -> None:
+        self.rules = rules
+        self.seed = check_seed(seed)
+        self.indices = np.array(indices, np.uint64)
+        self.states = np.zeros(len(self.indices), STATE_DTYPE)
+        self._r = rules_record(rules)
+        self._seed = np.uint64(seed)
+        self.all = np.arange(len(self.indices))
+        self.deal(self.all)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def deal(self, which: Index, indices: NDArray[np.integer] | None = None) -> None:
+        """Deal the games ``which`` afresh, with new deal ``indices [K]`` if given."""
+        if indices is not None:
+            self.indices[which] = indices
+        _deal_many(self.states, which, self._r, self._seed, self.indices)
+
+    @property
+    def turns(self) -> NDArray[np.int8]:
+        """``int8 [B]``: the seat to move in each game, -1 where the deal is over."""
+        turns: NDArray[np.int8] = self.states["turn"]
+        return turns
+
+    def step(self, which: Index, actions: NDArray[np.integer]) -> None:
+        """Take ``actions [K]`` for the seats to move in the games ``which``.
+
+        Raises:
+            ValueError: an illegal action; it names the game, and no game has changed.
+        """
+        actions = np.asarray(actions, np.int64)
+        bad = int(_first_illegal(self.states, which, self._r, actions))
+        if bad >= 0:
+            game = int(which[bad])
+            legal = engine.legal_actions(self.states[game], self.rules)
+            raise ValueError(
+                f"illegal action {int(actions[bad])} in game {game} (deal {int(self.indices[game])} of seed"
+                f" {self.seed}, seat {int(self.turns[game])} to move); legal: {legal}"
+            )
+        _step_many(self.states, which, self._r, actions)
+
+    def play_forced(self, which: Index) -> None:
+        """Advance the games over every turn that has one legal action."""
+        _play_forced(self.states, which, self._r)
+
+    def views(self, which: Index) -> States:
+        """View records ``[K]`` of the seats to move: what each mover may know, the rest blanked."""
+        out = np.empty(len(which), STATE_DTYPE)
+        _blank_movers(self.states, which, out)
+        return out
+
+    def decision_words(self, which: Index) -> Words:
+        """A random word ``uint64 [K]`` for each mover's decision (`records.decision_word`)."""
+        out = np.empty(len(which), np.uint64)
+        _decision_words(self.states, which, self._seed, self.indices, out)
+        return out
+
+    def payoffs(self, which: Index) -> NDArray[np.float64]:
+        """Payoffs ``[K, 6]`` by seat of the finished games ``which``; seats that do not exist get 0."""
+        out = np.empty((len(which), MAX_PLAYERS))
+        _payoffs_many(self.states, which, self._r, out)
+        return out
+
+    def observations(
+        self, which: Index, seats: Index | None = None
+    ) -> tuple[observation.Int8Array, observation.Int8Array]:
+        """Observations ``int8 [K, D]`` and action masks ``int8 [K, C + 1]`` of ``seats [K]``, or of the movers."""
+        num_cards = self.rules.deck.num_cards
+        out = np.empty((len(which), observation.observation_layout(num_cards).size), np.int8)
+        masks = np.empty((len(which), num_cards + 1), np.int8)
+        if seats is None:
+            observation.encode_movers(self.states[which], self._r, out, masks)
+        else:
+            observation.encode_seats(self.states[which], self._r, seats, out, masks)
+        return out, masks
