@@ -1,0 +1,88 @@
+"""Bots: what plays a seat. `make_bot` accepts them in every form that the project takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from devyatka_env.bots.base import ActFunction, Bot, CallableBot, CompiledBot
+from devyatka_env.bots.checkpoint import MANIFEST, CheckpointError
+from devyatka_env.bots.play import BotError
+from devyatka_env.bots.policy import PolicyBot
+from devyatka_env.bots.scripted import SCRIPTED, GreedyBot, RandomBot
+
+BotSpec = str | Bot | ActFunction | Path
+
+_registry: dict[str, Callable[[], Bot]] = {bot.name: bot for bot in SCRIPTED}
+_OPTIONS = ("sample", "any_rules")
+
+
+def register_bot(name: str, factory: Callable[[], Bot]) -> None:
+    """Make a bot available by name wherever a bot is accepted.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    if name in _registry:
+        raise ValueError(f"a bot named {name!r} exists already; the names are {', '.join(_registry)}")
+    _registry[name] = factory
+
+
+def bot_names() -> tuple[str, ...]:
+    """The registered names."""
+    return tuple(_registry)
+
+
+def make_bot(spec: BotSpec) -> Bot:
+    """A bot from a registered name, a checkpoint folder, a `Bot`, or a function ``(view, rng) -> action``.
+
+    A checkpoint plays its most probable card; ``PATH+sample`` draws by probability, ``PATH+any_rules`` also plays
+    rule sets it was not trained for.
+
+    Raises:
+        ValueError: none of these; the message lists the names.
+        CheckpointError: a checkpoint that cannot be read.
+    """
+    if isinstance(spec, Bot):
+        return spec
+    if isinstance(spec, str | Path):
+        if str(spec) in _registry:
+            return _registry[str(spec)]()
+        path, options = _split_options(str(spec))
+        if (Path(path) / MANIFEST).exists() or (Path(path).exists() and "/" in str(spec)):
+            return PolicyBot.load(path, sample="sample" in options, any_rules="any_rules" in options)
+    elif callable(spec):
+        return CallableBot(spec)
+    raise ValueError(
+        f"unknown bot {spec!r}: give one of {', '.join(_registry)}, the folder of a checkpoint, a Bot,"
+        " or a function (view, rng) -> action"
+    )
+
+
+def make_opponents(spec: BotSpec | Sequence[BotSpec], count: int) -> list[Bot]:
+    """The bots of ``count`` seats: one spec for all of them, or exactly one each, clockwise.
+
+    Raises:
+        ValueError: a sequence of another length, or a bad spec in it.
+    """
+    if isinstance(spec, Sequence) and not isinstance(spec, str):
+        if len(spec) != count:
+            raise ValueError(f"{len(spec)} opponents given; {count} seats need 1 (for all of them) or {count}")
+        return [make_bot(one) for one in spec]
+    return [make_bot(spec)] * count
+
+
+def _split_options(text: str) -> tuple[str, list[str]]:
+    options: list[str] = []
+    head, plus, tail = text.rpartition("+")
+    while plus and tail in _OPTIONS:
+        options.append(tail)
+        text = head
+        head, plus, tail = text.rpartition("+")
+    return text, options
+
+
+__all__ = [
+    "Bot", "BotError", "BotSpec", "CallableBot", "CheckpointError", "CompiledBot", "GreedyBot", "PolicyBot",
+    "RandomBot", "bot_names", "make_bot", "make_opponents", "register_bot",
+]  # fmt: skip

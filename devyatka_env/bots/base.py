@@ -1,0 +1,94 @@
+"""What a bot is: one that chooses a card from what its seat may know.
+
+A bot implements `Bot.act`. A faster one also overrides `Bot.act_batch`, which serves many games in one call; arena,
+environments and training call only `act_batch`, so a bot plays alike in each of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from devyatka_env.records import States, rules_record
+from devyatka_env.rules import Rules
+from devyatka_env.view import PlayerView
+
+ActFunction = Callable[[PlayerView, np.random.Generator], int]
+
+
+class Bot(ABC):
+    """A player of one seat.
+
+    Attributes:
+        name: how tables and reports call it.
+        sees_all_hands: True for a bot that is shown the hands (an oracle): a cheat, named as such in every report.
+    """
+
+    name: str
+    sees_all_hands: ClassVar[bool] = False
+
+    @abstractmethod
+    def act(self, view: PlayerView, rng: np.random.Generator) -> int:
+        """Choose an action for ``view.seat``, which is on turn: one of ``view.legal_actions()``."""
+
+    def act_batch(self, views: States, rules: Rules, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Choose an action for the seat on turn in every view record.
+
+        Args:
+            views: ``[B]`` view records of `records.STATE_DTYPE`, blanked for their mover.
+            rules: the rule set of all of them.
+            words: ``uint64 [B]``, the randomness of each decision.
+
+        Returns:
+            ``int64 [B]`` actions.
+        """
+        actions = np.empty(len(views), np.int64)
+        for i, word in enumerate(words):
+            view = PlayerView(views[i : i + 1].copy(), rules, int(views["turn"][i]))
+            actions[i] = self.act(view, np.random.Generator(np.random.PCG64(int(word))))
+        return actions
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class CallableBot(Bot):
+    """A function ``(view, rng) -> action`` as a bot."""
+
+    def __init__(self, function: ActFunction, name: str | None = None) -> None:
+        self._function = function
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+
+    def act(self, view: PlayerView, rng: np.random.Generator) -> int:
+        """Ask the function."""
+        return int(self._function(view, rng))
+
+
+class CompiledBot(Bot):
+    """A bot whose choice is an engine kernel ``(views, rules, words, actions)`` over arrays of records.
+
+    Attributes:
+        kernel: fills ``actions int64 [B]``; never reads more of a record than its mover may know.
+    """
+
+    kernel: ClassVar[Callable[..., Any]]
+
+    def act(self, view: PlayerView, rng: np.random.Generator) -> int:
+        """Choose for a single view."""
+        word = rng.integers(0, 2**64, size=1, dtype=np.uint64)
+        return int(self.act_batch(view.record, view.rules, word)[0])
+
+    def act_batch(self, views: States, rules: Rules, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Choose for every view record in compiled code."""
+        actions = np.empty(len(views), np.int64)
+        type(self).kernel(views, rules_record(rules), words, actions)
+        return actions
+
+
+def unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Random words as uniform numbers in [0, 1), ``float64 [B]``."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
