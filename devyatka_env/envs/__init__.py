@@ -1,0 +1,1 @@
+"""Environment adapters: thin shells over one table."""

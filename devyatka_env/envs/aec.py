@@ -1,0 +1,191 @@
+"""The PettingZoo AEC environment.
+
+The checks that PettingZoo's wrapper stack makes (action range, illegal actions, calls out of order) live in the
+environment itself, so `env` and `raw_env` are the same class and no wrapper slows the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium import spaces
+from pettingzoo import AECEnv
+
+from devyatka_env import engine
+from devyatka_env.envs.core import RENDER_MODES, Table, as_action
+from devyatka_env.observation import Int8Array
+from devyatka_env.rules import Rules
+
+ILLEGAL_MODES = ("raise", "terminate")
+
+
+def make_rules(rules: str | Rules | dict[str, Any], num_players: int | None, overrides: dict[str, Any]) -> Rules:
+    """The rule set of an environment's arguments; ``num_players=None`` keeps that of ``rules``."""
+    if num_players is not None:
+        overrides = {**overrides, "num_players": num_players}
+    return Rules.of(rules, **overrides)
+
+
+class raw_env(AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo's name for it
+    """Devyatka for PettingZoo's AEC API. Agent ``player_i`` sits in seat ``i``.
+
+    Observations are ``{"observation": int8 [D], "action_mask": int8 [C + 1]}`` (`devyatka_env.observation`); the mask
+    stands in ``infos[agent]["action_mask"]`` too. Rewards are the payoffs at the end of each deal, 0 elsewhere; all
+    seats end together. Copies and pickles of a running environment continue identically.
+
+    Args:
+        rules: a preset name, a `Rules`, or a mapping of rule fields.
+        num_players: seats, 2 to 6; ``None`` keeps that of ``rules`` (4 in every preset).
+        render_mode: ``human`` prints each position, ``ansi`` and ``rgb_array`` return it from `render`.
+        illegal: what an illegal action does: ``raise`` refuses it and changes nothing; ``terminate`` ends the
+            match for all with -1 for the offender, as PettingZoo's TerminateIllegalWrapper does.
+        **overrides: rule fields on top of ``rules``.
+
+    Raises:
+        RulesError: rules that cannot be played.
+        ValueError: an unknown render mode or ``illegal``.
+    """
+
+    metadata = {  # noqa: RUF012 - the attribute PettingZoo asks for
+        "name": "devyatka_v0",
+        "render_modes": list(RENDER_MODES),
+        "is_parallelizable": True,
+        "render_fps": 2,
+    }
+
+    def __init__(
+        self,
+        rules: str | Rules | dict[str, Any] = "first_out",
+        num_players: int | None = None,
+        render_mode: str | None = None,
+        illegal: str = "raise",
+        **overrides: Any,
+    ) -> None:
+        super().__init__()
+        if illegal not in ILLEGAL_MODES:
+            raise ValueError(f"illegal must be one of {', '.join(ILLEGAL_MODES)}, not {illegal!r}")
+        self._table = Table(make_rules(rules, num_players, overrides), render_mode)
+        self._illegal = illegal
+        self.render_mode = render_mode
+        self.possible_agents = [f"player_{seat}" for seat in range(self._table.num_players)]
+        self._seat_of = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        self.observation_spaces = {agent: self._table.observation_space() for agent in self.possible_agents}
+        self.action_spaces = {agent: self._table.action_space() for agent in self.possible_agents}
+        self.state_space = self._table.state_space()
+        self.agents: list[str] = []
+
+    @property
+    def rules(self) -> Rules:
+        """The rule set in play."""
+        return self._table.rules
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """The observation space, the same object at each call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Discrete:
+        """The action space, the same object at each call."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start a match.
+
+        Args:
+            seed: play deal 0 of this seed, and the deals that follow at further resets without a seed.
+            options: ``hands`` (a card text, bitboard or list by seat) and ``dealer`` lay out this deal;
+                ``rules`` changes the rule set from now on (same seats and deck size).
+
+        Raises:
+            ValueError: a bad seed or option; the running match goes on unchanged.
+        """
+        self._table.reset(seed, options)
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos: dict[str, dict[str, Any]] = {
+            agent: {"action_mask": self._table.pass_only_mask()} for agent in self.agents
+        }
+        self._skip_agent_selection = None
+        self._select()
+        if self.render_mode == "human":
+            self.render()
+
+    def _select(self) -> None:
+        """Point ``agent_selection`` at the seat to move, and renew the info masks."""
+        seat = self._table.turn
+        if seat >= 0:
+            agent = self.possible_agents[seat]
+            self.agent_selection = agent
+            self.infos[agent] = {"action_mask": self._table.observe(seat)["action_mask"]}
+
+    def observe(self, agent: str) -> dict[str, Int8Array]:
+        """What ``agent`` may know, at any time; its mask allows PASS alone when it is not on turn."""
+        return self._table.observe(self._seat_of[agent])
+
+    def step(self, action: Any) -> None:
+        """Take the action of ``agent_selection``; ``None`` for an agent whose match is over.
+
+        Raises:
+            IllegalActionError: an illegal action with ``illegal="raise"``; nothing has changed.
+            RuntimeError: `reset` was not called, or every agent has had its last step.
+        """
+        if not self.agents:
+            raise RuntimeError("call reset() before step(): no match is running")
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        outcome = self._table.step(as_action(action))
+        if outcome == engine.ILLEGAL and self._illegal == "raise":
+            raise self._table.illegal(action)
+        self._cumulative_rewards[agent] = 0.0
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self.infos[agent] = {"action_mask": self._table.pass_only_mask()}
+        if outcome == engine.ILLEGAL:
+            self._end(agent)
+        elif self._table.turn < 0:
+            self._end_deal()
+        self._select()
+        if self.render_mode == "human":
+            self.render()
+
+    def _end_deal(self) -> None:
+        """Pay the finished deal; deal again, or end the match."""
+        for agent, payoff in zip(self.agents, self._table.payoffs(), strict=True):
+            self.rewards[agent] = payoff
+            self._cumulative_rewards[agent] += payoff
+        if self._table.is_match_over:
+            self.terminations = dict.fromkeys(self.agents, True)
+        else:
+            self._table.next_deal()
+
+    def _end(self, offender: str) -> None:
+        """End the match for an illegal action."""
+        self.rewards[offender] = -1.0
+        self._cumulative_rewards[offender] -= 1.0
+        self.terminations = dict.fromkeys(self.agents, True)
+        self.truncations = dict.fromkeys(self.agents, True)
+
+    def state(self) -> Int8Array:
+        """The full-information state ``int8 [D_state]``, for centralised critics (all hands: never for players)."""
+        return self._table.state()
+
+    def render(self) -> Any:
+        """The position in the render mode: a text, an image ``uint8 [H, W, 3]``, or printed."""
+        return self._table.render()
+
+    def close(self) -> None:
+        """Release nothing: the environment holds no window, file or process."""
+
+
+def env(
+    rules: str | Rules | dict[str, Any] = "first_out",
+    num_players: int | None = None,
+    render_mode: str | None = None,
+    illegal: str = "raise",
+    **overrides: Any,
+) -> raw_env:
+    """The AEC environment, checks included (see `raw_env`, which takes the same arguments)."""
+    return raw_env(rules, num_players, render_mode, illegal, **overrides)

@@ -1,0 +1,220 @@
+"""What every environment shares: the deal stream, reset options, spaces, observations and pictures.
+
+The environments above it only translate between this table and their API.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from devyatka_env import engine, notation, observation, render
+from devyatka_env.game import DealError, Game, IllegalActionError
+from devyatka_env.observation import Int8Array
+from devyatka_env.records import STATE_DTYPE, check_seed, rules_record
+from devyatka_env.rules import MAX_PLAYERS, Rules, RulesError
+
+RENDER_MODES = ("human", "ansi", "rgb_array")
+RESET_OPTIONS = ("hands", "dealer", "rules")
+
+
+class Table:
+    """One running match: a rule set, a stream of deals, and the record of the deal in play.
+
+    Deal ``i`` of a seed is the one that `Game.deal` gives. ``reset(seed=s)`` starts at deal 0 of ``s``, further resets
+    take the deals that follow; without any seed the first reset draws one from the operating system.
+
+    Attributes:
+        rules: the rule set.
+        states: the engine's record, an array ``[1]``.
+        seed: seed of the deals; ``None`` before the first reset.
+        index: index of the deal in play.
+    """
+
+    def __init__(self, rules: Rules, render_mode: str | None) -> None:
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ValueError(f"render_mode must be one of {', '.join(RENDER_MODES)} or None, not {render_mode!r}")
+        self.render_mode = render_mode
+        self.states = np.zeros(1, STATE_DTYPE)
+        self.seed: int | None = None
+        self.index = -1
+        self._next_index = 0
+        self._deals_left = 0
+        self._set_rules(rules)
+
+    def _set_rules(self, rules: Rules) -> None:
+        self.rules = rules
+        self.r = rules_record(rules)
+        self.num_players = rules.num_players
+        self.pass_action = rules.pass_action
+        self.observation_size = observation.observation_layout(self.pass_action).size
+
+    # --- spaces ---
+
+    def observation_space(self) -> spaces.Dict:
+        """The observation space: ``observation int8 [D]`` and ``action_mask int8 [C + 1]``."""
+        layout = observation.observation_layout(self.pass_action)
+        return spaces.Dict(
+            {
+                "observation": spaces.Box(np.zeros(layout.size, np.int8), layout.high, dtype=np.int8),
+                "action_mask": spaces.Box(0, 1, (self.pass_action + 1,), np.int8),
+            }
+        )
+
+    def action_space(self) -> spaces.Discrete:
+        """The action space: a card id, or PASS = the number of cards."""
+        return spaces.Discrete(self.pass_action + 1)
+
+    def state_space(self) -> spaces.Box:
+        """The space of `state`."""
+        layout = observation.state_layout(self.pass_action)
+        return spaces.Box(np.zeros(layout.size, np.int8), layout.high, dtype=np.int8)
+
+    # --- deals ---
+
+    def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        """Start a match.
+
+        Raises:
+            ValueError: a bad seed, or an option with a bad value; nothing has changed then.
+        """
+        if seed is not None:
+            seed = check_seed(seed)
+        options = dict(options or {})
+        for key in options.keys() - set(RESET_OPTIONS):
+            # Only a warning: PettingZoo's own tests hand every environment an option of their making.
+            warnings.warn(
+                f"unknown reset option {key!r} is ignored; the options are {', '.join(RESET_OPTIONS)}",
+                stacklevel=3,
+            )
+        rules = self._changed_rules(options.get("rules"))
+        if options.get("dealer") is not None and options.get("hands") is None:
+            raise DealError("the reset option 'dealer' goes with 'hands': a seeded deal has its own dealer")
+        laid_out = None
+        if options.get("hands") is not None:
+            laid_out = Game.from_hands(rules, options["hands"], options.get("dealer"))
+        if rules != self.rules:
+            self._set_rules(rules)
+        if seed is not None:
+            self.seed, self._next_index = seed, 0
+        elif self.seed is None:
+            self.seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        # A match begins at a multiple of its length, so that the first deal has the last seat as dealer.
+        self._next_index = -(-self._next_index // rules.deals) * rules.deals
+        self._deals_left = rules.deals
+        if laid_out is None:
+            self.next_deal()
+        else:
+            self.index = self._next_index
+            self._next_index += 1
+            self._deals_left -= 1
+            self.states[0] = laid_out.states[0]
+
+    def _changed_rules(self, spec: Any) -> Rules:
+        if spec is None:
+            return self.rules
+        rules = Rules.of(spec) if isinstance(spec, Rules) else Rules.of(spec, num_players=self.num_players)
+        if rules.num_players != self.num_players or rules.deck.num_cards != self.pass_action:
+            raise RulesError(
+                f"the reset option 'rules' must keep num_players={self.num_players} and {self.pass_action} cards"
+                f" (the spaces are fixed), not {rules}"
+            )
+        return rules
+
+    def next_deal(self) -> None:
+        """Deal the next deal of the match."""
+        assert self.seed is not None
+        self.index = self._next_index
+        self._next_index += 1
+        self._deals_left -= 1
+        engine.deal_at(
+            self.states, 0, self.r, self.num_players, self.rules.dealer(self.index),
+            np.uint64(self.seed), np.uint64(self.index),
+        )  # fmt: skip
+
+    @property
+    def is_match_over(self) -> bool:
+        """Whether the deal is over and was the last of the match."""
+        return self.turn < 0 and self._deals_left == 0
+
+    # --- the moment ---
+
+    @property
+    def turn(self) -> int:
+        """The seat to move; -1 when the deal is over."""
+        return int(self.states["turn"][0])
+
+    def step(self, action: int) -> int:
+        """Take an action for the seat to move; answers as `engine.step`."""
+        return int(engine.step_at(self.states, 0, self.r, action))
+
+    def payoffs(self) -> list[float]:
+        """Payoffs of the finished deal by seat."""
+        out = np.empty(MAX_PLAYERS)
+        engine.payoffs_at(self.states, 0, self.r, out)
+        payoffs: list[float] = out.tolist()
+        return payoffs[: self.num_players]
+
+    def observe(self, seat: int) -> dict[str, Int8Array]:
+        """The observation of a seat, in arrays of its own."""
+        out = np.empty(self.observation_size, np.int8)
+        mask = np.empty(self.pass_action + 1, np.int8)
+        observation.encode_at(self.states, 0, self.r, seat, out, mask)
+        return {"observation": out, "action_mask": mask}
+
+    def pass_only_mask(self) -> Int8Array:
+        """The action mask of a seat that is not on turn."""
+        mask = np.zeros(self.pass_action + 1, np.int8)
+        mask[-1] = 1
+        return mask
+
+    def state(self) -> Int8Array:
+        """The full-information state ``int8 [D_state]``, for centralised critics."""
+        out = np.empty(observation.state_layout(self.pass_action).size, np.int8)
+        observation.encode_state_at(self.states, 0, self.r, out)
+        return out
+
+    def illegal(self, action: object) -> IllegalActionError:
+        """The error for an illegal action now."""
+        legal = engine.legal_actions(self.states[0], self.rules)
+        state = f"deal {self.index} of seed {self.seed}, seat {self.turn} to move\n{self.text()}"
+        return IllegalActionError(action, legal, self.rules, state)
+
+    # --- pictures ---
+
+    def text(self) -> str:
+        """The table as text, all hands shown."""
+        return notation.draw_table(self.states[0], self.rules)
+
+    def render(self) -> str | np.ndarray[Any, Any] | None:
+        """The picture of the render mode: text for ``ansi``, ``uint8 [H, W, 3]`` for ``rgb_array``; else printed."""
+        if self.render_mode is None:
+            warnings.warn(
+                f"render() does nothing without a render_mode: make it with one of {', '.join(RENDER_MODES)}",
+                stacklevel=3,
+            )
+            return None
+        if self.render_mode == "rgb_array":
+            return render.draw_rgb(self.states[0], self.rules)
+        if self.render_mode == "ansi":
+            return self.text()
+        print(self.text(), end="\n\n")  # noqa: T201 - "human" is this printing
+        return None
+
+
+def as_action(action: Any) -> int:
+    """An action as an ``int`` that the engine can refuse.
+
+    Raises:
+        TypeError: not a whole number (a float, ``None``, a vector).
+    """
+    try:
+        number = operator.index(action)
+    except TypeError:
+        raise TypeError(f"an action is a whole number (a card id or PASS), not {action!r}") from None
+    return number if 0 <= number <= 255 else -1
