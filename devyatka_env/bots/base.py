@@ -52,6 +52,13 @@ class Bot(ABC):
             actions[i] = self.act(view, np.random.Generator(np.random.PCG64(int(word))))
         return actions
 
+    def check_rules(self, rules: Rules) -> None:  # noqa: B027 - most bots play anything
+        """Refuse rule sets that this bot does not play.
+
+        Raises:
+            ValueError: it does not play ``rules``.
+        """
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 

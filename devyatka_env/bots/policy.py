@@ -58,7 +58,7 @@ class PolicyBot(Bot):
             ImportError: torch is not installed.
         """
         manifest = read_manifest(folder)
-        name = Path(folder).name + ("+sample" if sample else "") + ("+any_rules" if any_rules else "")
+        name = str(folder) + ("+sample" if sample else "") + ("+any_rules" if any_rules else "")
         network = load_network(folder, manifest).to(device)
         return cls(network, None if any_rules else manifest.rules, sample=sample, name=name)
 

@@ -89,7 +89,7 @@ def evaluate(
         progress: called with the deals played and the win rate so far, now and then.
 
     Raises:
-        ValueError: a wrong number of opponents or deals.
+        ValueError: a wrong number of opponents or deals, or a bot that does not play these rules.
         BotError: a bot failed or chose an illegal action.
     """
     n = rules.num_players
@@ -97,6 +97,8 @@ def evaluate(
         raise ValueError(f"{n} seats need {n - 1} opponents, not {len(opponents)}")
     if deals < 1:
         raise ValueError(f"deals must be at least 1, not {deals}")
+    for bot in (candidate, *opponents):
+        bot.check_rules(rules)
     tally = _Tally(n)
     per_chunk = max(1, GAMES_AT_ONCE // n)
     start = time.perf_counter()

@@ -1,0 +1,201 @@
+"""What happens beside the updates: logging, evaluation, snapshots, checkpoints, progress, and a clean stop."""
+
+from __future__ import annotations
+
+import signal
+import time
+from types import FrameType
+from typing import Any
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from tqdm import tqdm
+
+from devyatka_env.bots import PolicyBot, make_bot, make_opponents
+from devyatka_env.bots.checkpoint import write_checkpoint
+from devyatka_env.envs.sb3 import DevyatkaVecEnv
+from devyatka_env.evaluation import Evaluation, evaluate
+from training.config import TrainConfig
+from training.curves import draw_curves
+from training.policy import MaskedPolicy, policy_of
+from training.pool import OpponentPool
+from training.run import Run
+
+# Deals of the evaluations; training deals come from the run's own seed, so none is trained on.
+EVALUATION_SEED = 2**63
+
+
+class TrainingStoppedError(RuntimeError):
+    """Training cannot go on; the message names the last good checkpoint."""
+
+
+class Monitor(BaseCallback):
+    """Watches a run. Its work is done between rollouts, where weights and games are in a consistent state."""
+
+    def __init__(self, config: TrainConfig, run: Run, env: DevyatkaVecEnv, pool: OpponentPool) -> None:
+        super().__init__()
+        self._config, self._run, self._env, self._pool = config, run, env, pool
+        self._stop = False
+        self._best = -1.0
+        self._due: dict[str, int] = {}
+        self._results: dict[str, Evaluation] = {}
+        self._bar: tqdm[Any] | None = None
+        self._mark = (time.perf_counter(), 0, 0)
+
+    def _init_callback(self) -> None:
+        for row in self._run.read_metrics():
+            self._best = max(self._best, row.get(f"eval/win_rate_{self._config.eval_against[-1]}", -1.0))
+        for task in ("snapshot", "eval", "checkpoint"):
+            every = getattr(self._config, f"{task}_every")
+            self._due[task] = (self.model.num_timesteps // every + 1) * every
+
+    @property
+    def stopped(self) -> bool:
+        """Whether Ctrl-C asked for an end."""
+        return self._stop
+
+    @property
+    def _policy(self) -> MaskedPolicy:
+        assert isinstance(self.model, PPO)
+        return policy_of(self.model)
+
+    # --- stable-baselines3's hooks ---
+
+    def _on_training_start(self) -> None:
+        self._bar = tqdm(
+            total=self._config.total_decisions,
+            initial=self.num_timesteps,
+            unit="decision",
+            unit_scale=True,
+            dynamic_ncols=True,
+            mininterval=0.5,
+        )
+        self._mark = (time.perf_counter(), self.num_timesteps, self._env.moves)
+
+    def _on_step(self) -> bool:
+        return not self._stop
+
+    def _on_rollout_end(self) -> None:
+        assert self._bar is not None
+        if not self._policy.all_finite():
+            raise TrainingStoppedError(
+                f"the weights are no longer numbers after {self.num_timesteps} decisions; a lower learning_rate may"
+                f" help. The last good checkpoint is {self._run.checkpoint('last')}"
+            )
+        now, steps, moves = time.perf_counter(), self.num_timesteps, self._env.moves
+        seconds = now - self._mark[0]
+        if self.model._n_updates:  # the first rollout has no update to pay for
+            self.logger.record("time/decisions_per_second", (steps - self._mark[1]) / seconds)
+            self.logger.record("time/moves_per_second", (moves - self._mark[2]) / seconds)
+        self._mark = (now, steps, moves)
+        self._bar.update(steps - self._bar.n)
+        if self._is_due("eval") and steps < self._config.total_decisions:  # `finish` evaluates the final weights
+            self._evaluate()
+        if self._is_due("snapshot"):
+            self.take_snapshot()
+        if self._is_due("checkpoint"):
+            self.save()
+        self._mark = (self._mark[0] + time.perf_counter() - now, steps, moves)  # speeds are those of training alone
+
+    def _on_training_end(self) -> None:
+        assert self._bar is not None
+        self._bar.close()
+
+    # --- its work ---
+
+    def _is_due(self, task: str) -> bool:
+        if self.num_timesteps < self._due[task]:
+            return False
+        every = getattr(self._config, f"{task}_every")
+        self._due[task] = (self.num_timesteps // every + 1) * every
+        return True
+
+    def _evaluate(self) -> None:
+        rules = self._config.parsed_rules
+        bot = PolicyBot(self._policy.network, name="learner")
+        for name in self._config.eval_against:
+            opponents = make_opponents(make_bot(name), rules.num_players - 1)
+            result = evaluate(bot, opponents, rules, self._config.eval_deals, EVALUATION_SEED)
+            self._results[name] = result
+            self.logger.record(f"eval/win_rate_{name}", result.win_rate.mean)
+            self.logger.record(f"eval/win_rate_{name}_low", result.win_rate.low)
+            self.logger.record(f"eval/win_rate_{name}_high", result.win_rate.high)
+        assert self._bar is not None
+        self._bar.set_postfix_str(
+            "win rate " + ", ".join(f"{one.win_rate.mean:.3f} vs {name}" for name, one in self._results.items())
+        )
+        decisive = self._results[self._config.eval_against[-1]].win_rate.mean
+        if decisive > self._best:
+            self._best = decisive
+            self._write_checkpoint("best")
+
+    def take_snapshot(self) -> None:
+        """Keep the learner of now as an opponent."""
+        self._write(self._pool.path(self.num_timesteps))
+        self._pool.add(self.num_timesteps, self._policy.network)
+        self._env.set_pool(*self._pool.lineup())
+
+    def save(self) -> None:
+        """Write checkpoint ``last``, the resume state and the curves."""
+        self._write_checkpoint("last")
+        self._run.save_state(
+            {
+                "policy": self._policy.state_dict(),
+                "optimizer": self._policy.optimizer.state_dict(),
+                "decisions": self.num_timesteps,
+                "updates": self.model._n_updates,
+                "next_deal": self._env.next_deal,
+                "torch_rng": torch.get_rng_state(),
+            }
+        )
+        draw_curves(self._run.read_metrics(), self._config, self._run.curves)
+
+    def _write_checkpoint(self, name: str) -> None:
+        self._write(self._run.checkpoint(name))
+
+    def _write(self, folder: Any) -> None:
+        config = self._config
+        summary = {
+            name: {"win_rate": r.win_rate.mean, "win_rate_ci95": [r.win_rate.low, r.win_rate.high], "deals": r.deals}
+            for name, r in self._results.items()
+        }
+        write_checkpoint(
+            folder,
+            self._policy.network.state_dict(),
+            [config.parsed_rules],
+            config.network,
+            steps=self.num_timesteps,
+            seed=config.seed,
+            training=config.to_dict(),
+            evaluation={"against": summary},
+        )
+
+    def finish(self) -> None:
+        """Evaluate and save the final weights and log their last line."""
+        self._evaluate()
+        self.logger.dump(step=self.num_timesteps)
+        self.save()
+
+    # --- Ctrl-C ---
+
+    def handle_interrupts(self) -> None:
+        """Turn the first Ctrl-C into a clean stop after the current step; a second one stops at once."""
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            self._stop = True
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            tqdm.write(
+                "Stopping after the current update; checkpoint and curves will be saved (Ctrl-C again: at once)."
+            )
+
+        signal.signal(signal.SIGINT, stop)
+
+
+def restore(model: PPO, state: dict[str, Any]) -> None:
+    """Put a saved state back into a freshly built model."""
+    model.policy.load_state_dict(state["policy"])
+    model.policy.optimizer.load_state_dict(state["optimizer"])
+    model.num_timesteps = int(state["decisions"])
+    model._n_updates = int(state["updates"])
+    torch.set_rng_state(state["torch_rng"])
