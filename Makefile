@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 export MPLBACKEND = Agg
 
-.PHONY: setup demo test check format bench clean
+.PHONY: setup demo test check format docs bench clean
 setup: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt
@@ -34,6 +34,9 @@ check: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: setup
+	$(BIN)/python docs/generate.py
 
 bench: setup
 	$(BIN)/python -m benchmarks

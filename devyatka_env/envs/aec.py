@@ -15,6 +15,7 @@ from devyatka_env import engine
 from devyatka_env.envs.core import RENDER_MODES, Table, as_action
 from devyatka_env.observation import Int8Array
 from devyatka_env.rules import Rules
+from devyatka_env.view import PlayerView
 
 ILLEGAL_MODES = ("raise", "terminate")
 
@@ -123,6 +124,10 @@ class raw_env(AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo's name f
     def observe(self, agent: str) -> dict[str, Int8Array]:
         """What ``agent`` may know, at any time; its mask allows PASS alone when it is not on turn."""
         return self._table.observe(self._seat_of[agent])
+
+    def view(self, agent: str | None = None) -> PlayerView:
+        """What ``agent`` (by default the one on turn) may know, as bots take it."""
+        return self._table.view(self._seat_of[agent or self.agent_selection])
 
     def step(self, action: Any) -> None:
         """Take the action of ``agent_selection``; ``None`` for an agent whose match is over.

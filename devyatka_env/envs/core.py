@@ -18,6 +18,7 @@ from devyatka_env.game import DealError, Game, IllegalActionError
 from devyatka_env.observation import Int8Array
 from devyatka_env.records import STATE_DTYPE, check_seed, rules_record
 from devyatka_env.rules import MAX_PLAYERS, Rules, RulesError
+from devyatka_env.view import PlayerView
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 RESET_OPTIONS = ("hands", "dealer", "rules")
@@ -166,6 +167,10 @@ class Table:
         mask = np.empty(self.pass_action + 1, np.int8)
         observation.encode_at(self.states, 0, self.r, seat, out, mask)
         return {"observation": out, "action_mask": mask}
+
+    def view(self, seat: int) -> PlayerView:
+        """What a seat may know, as bots take it."""
+        return PlayerView.of_state(self.states, 0, self.rules, seat)
 
     def pass_only_mask(self) -> Int8Array:
         """The action mask of a seat that is not on turn."""
