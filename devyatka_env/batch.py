@@ -28,9 +28,13 @@ def _deal_many(states: States, which: Index, rules: States, seed: np.uint64, ind
 
 @kernel
 def _first_illegal(states: States, which: Index, rules: States, actions: Index) -> int:
-    """The first position in ``which`` whose action would be refused; -1 when every one is fine."""
+    """The first position in ``which`` whose game stands there twice or refuses its action; -1 when all are fine."""
     probe = np.empty(1, STATE_DTYPE)
+    seen = np.zeros(len(states), np.bool_)
     for k in range(len(which)):
+        if seen[which[k]]:
+            return k
+        seen[which[k]] = True
         s = states[which[k]]
         action = actions[k]
         if s.turn >= 0 and 0 <= action < rules[0].num_cards and (s.legal >> np.uint64(action)) & np.uint64(1):
@@ -89,7 +93,7 @@ class BatchGame:
     def __init__(self, rules: Rules, indices: NDArray[np.integer], seed: int = 0) -> None:
         self.rules = rules
         self.seed = check_seed(seed)
-        self.indices = np.array(indices, np.uint64)
+        self.indices = _deal_indices(indices)
         self.states = np.zeros(len(self.indices), STATE_DTYPE)
         self._r = rules_record(rules)
         self._seed = np.uint64(seed)
@@ -102,8 +106,14 @@ class BatchGame:
     def deal(self, which: Index, indices: NDArray[np.integer] | None = None) -> None:
         """Deal the games ``which`` afresh, with new deal ``indices [K]`` if given."""
         if indices is not None:
-            self.indices[which] = indices
+            self.indices[which] = _deal_indices(indices)
+        self._check(which)
         _deal_many(self.states, which, self._r, self._seed, self.indices)
+
+    def _check(self, which: Index) -> None:
+        """Refuse numbers that are no game: the kernels would read and write beside the array."""
+        if len(which) and not 0 <= int(which.min()) <= int(which.max()) < len(self.states):
+            raise ValueError(f"`which` must hold game numbers 0 to {len(self.states) - 1}, not {which}")
 
     @property
     def turns(self) -> NDArray[np.int8]:
@@ -115,12 +125,20 @@ class BatchGame:
         """Take ``actions [K]`` for the seats to move in the games ``which``.
 
         Raises:
-            ValueError: an illegal action; it names the game, and no game has changed.
+            ValueError: not one action a game, or an illegal action (it names the game); no game has changed.
         """
-        actions = np.asarray(actions, np.int64)
+        self._check(which)
+        actions = np.asarray(actions)
+        if not np.issubdtype(actions.dtype, np.integer):
+            raise ValueError(f"actions must be whole numbers, not {actions.dtype}")
+        actions = actions.astype(np.int64)
+        if actions.shape != which.shape:
+            raise ValueError(f"{len(which)} games need actions of shape {which.shape}, not {actions.shape}")
         bad = int(_first_illegal(self.states, which, self._r, actions))
         if bad >= 0:
             game = int(which[bad])
+            if game in which[:bad]:
+                raise ValueError(f"game {game} stands twice in `which`; a step is one action a game")
             legal = engine.legal_actions(self.states[game], self.rules)
             raise ValueError(
                 f"illegal action {int(actions[bad])} in game {game} (deal {int(self.indices[game])} of seed"
@@ -130,22 +148,33 @@ class BatchGame:
 
     def play_forced(self, which: Index) -> None:
         """Advance the games over every turn that has one legal action."""
+        self._check(which)
         _play_forced(self.states, which, self._r)
 
     def views(self, which: Index) -> States:
         """View records ``[K]`` of the seats to move: what each mover may know, the rest blanked."""
+        self._check(which)
         out = np.empty(len(which), STATE_DTYPE)
         _blank_movers(self.states, which, out)
         return out
 
     def decision_words(self, which: Index) -> Words:
         """A random word ``uint64 [K]`` for each mover's decision (`records.decision_word`)."""
+        self._check(which)
         out = np.empty(len(which), np.uint64)
         _decision_words(self.states, which, self._seed, self.indices, out)
         return out
 
     def payoffs(self, which: Index) -> NDArray[np.float64]:
-        """Payoffs ``[K, 6]`` by seat of the finished games ``which``; seats that do not exist get 0."""
+        """Payoffs ``[K, 6]`` by seat of the finished games ``which``; seats that do not exist get 0.
+
+        Raises:
+            ValueError: a game that is not over.
+        """
+        self._check(which)
+        on = which[self.turns[which] >= 0]
+        if len(on):
+            raise ValueError(f"game {int(on[0])} is not over: it has no payoffs yet")
         out = np.empty((len(which), MAX_PLAYERS))
         _payoffs_many(self.states, which, self._r, out)
         return out
@@ -153,7 +182,15 @@ class BatchGame:
     def observations(
         self, which: Index, seats: Index | None = None
     ) -> tuple[observation.Int8Array, observation.Int8Array]:
-        """Observations ``int8 [K, D]`` and action masks ``int8 [K, C + 1]`` of ``seats [K]``, or of the movers."""
+        """Observations ``int8 [K, D]`` and action masks ``int8 [K, C + 1]`` of ``seats [K]``, or of the movers.
+
+        Raises:
+            ValueError: seats that do not exist, or not one a game.
+        """
+        self._check(which)
+        n = self.rules.num_players
+        if seats is not None and (seats.shape != which.shape or not ((seats >= 0) & (seats < n)).all()):
+            raise ValueError(f"{len(which)} games need as many seats from 0 to {n - 1}, not {seats}")
         num_cards = self.rules.deck.num_cards
         out = np.empty((len(which), observation.observation_layout(num_cards).size), np.int8)
         masks = np.empty((len(which), num_cards + 1), np.int8)
@@ -162,3 +199,15 @@ class BatchGame:
         else:
             observation.encode_seats(self.states[which], self._r, seats, out, masks)
         return out, masks
+
+
+def _deal_indices(indices: NDArray[np.integer]) -> Words:
+    """Deal indices as ``uint64``.
+
+    Raises:
+        ValueError: not whole numbers from 0.
+    """
+    indices = np.asarray(indices)
+    if not np.issubdtype(indices.dtype, np.integer) or (len(indices) and int(indices.min()) < 0):
+        raise ValueError(f"deal indices must be whole numbers from 0, not {indices}")
+    return indices.astype(np.uint64)

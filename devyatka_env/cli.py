@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from devyatka_env.bots import BotError, bot_names, make_bot, make_opponents
@@ -14,6 +15,8 @@ from devyatka_env.evaluation import Estimate, Evaluation, evaluate
 from devyatka_env.evaluation.arena import Progress
 from devyatka_env.evaluation.report import plot, table, to_json
 from devyatka_env.rules import PRESETS, Rules, RulesError
+
+PLOT_ENDINGS = (".png", ".svg", ".pdf")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,24 +66,36 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def _evaluate(options: argparse.Namespace) -> int:
     rules = read_rules(options.rules, options.seats)
     for path in (options.json, options.plot):
-        if path is not None and not path.parent.is_dir():
-            raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise ValueError(
+                f"cannot write {path}: " + ("it is a folder" if path.is_dir() else f"there is no folder {path.parent}")
+            )
+    if options.plot and options.plot.suffix not in PLOT_ENDINGS:
+        raise ValueError(f"--plot writes {', '.join(PLOT_ENDINGS)}, not {options.plot.name!r}")
+    if options.plot and find_spec("matplotlib") is None:
+        raise ImportError("--plot needs matplotlib: pip install 'devyatka-env[train]'")
     names = [options.candidate, *(name for name in options.reference if name != options.candidate)]
     candidates = [make_bot(name) for name in names]
     field = options.against.split(",")
     opponents = make_opponents(field[0] if len(field) == 1 else field, rules.num_players - 1)
     _set_threads(options.threads)
     results: list[Evaluation] = []
-    for bot in candidates:
-        results.append(evaluate(bot, opponents, rules, options.deals, options.seed, _progress(bot.name, options.deals)))
-        if results[-1].interrupted:
-            break
+    try:
+        for bot in candidates:
+            evaluate(bot, opponents, rules, 1)  # loads or compiles the kernels, so that games/s is that of play
+            progress = _progress(bot.name, options.deals)
+            results.append(evaluate(bot, opponents, rules, options.deals, options.seed, progress))
+            if results[-1].interrupted:
+                break
+    except KeyboardInterrupt:
+        if not results:
+            raise
     print(table(results))
     if options.json:
         options.json.write_text(json.dumps(to_json(results[0], results[1:]), indent=1) + "\n", encoding="utf-8")
     if options.plot:
         plot(results, options.plot)
-    return 130 if results[-1].interrupted else 0
+    return 130 if results[-1].interrupted or len(results) < len(candidates) else 0
 
 
 def read_rules(text: str, seats: int | None) -> Rules:
@@ -92,7 +107,7 @@ def read_rules(text: str, seats: int | None) -> Rules:
     if text.endswith((".yaml", ".yml")):
         if not Path(text).exists():
             raise RulesError(f"there is no rules file {text}")
-        return Rules.from_file(text) if seats is None else Rules.of(Rules.from_file(text), num_players=seats)
+        return Rules.from_file(text) if seats is None else Rules.from_file(text, num_players=seats)
     return Rules.from_text(text if seats is None else f"{text} num_players={seats}")
 
 

@@ -19,6 +19,7 @@ from devyatka_env.records import (
     MAX_CARDS,
     ON,
     OUT,
+    STOPPED,
     States,
     count,
     kernel,
@@ -302,9 +303,9 @@ def place_payoff(s: Any, r: Any, seat: int, worst: int) -> float:
     if r.payoff == _PLACE:
         return 1.0 - 2.0 * (place - 1 + (sharing - 1) / 2.0) / (n - 1)
     if r.payoff == _CARDS:
-        return -float(s.cards_left[seat])
+        return 0.0 - float(s.cards_left[seat])
     if r.payoff == _POINTS:
-        return -float(points_of(s.hands[seat], r))
+        return 0.0 - float(points_of(s.hands[seat], r))
     if sharing < n and place == 1:  # win_lose
         return 1.0 / sharing
     return -1.0 / sharing if sharing < n and place == worst else 0.0
@@ -414,6 +415,14 @@ def begin_at(states: States, i: int, rules: States, hands: NDArray[np.uint64], n
 def step_at(states: States, i: int, rules: States, action: int) -> int:
     """`step` on ``states[i]``."""
     return step(states[i], rules[0], action)
+
+
+@kernel
+def stop_at(states: States, i: int) -> None:
+    """Break off the deal in ``states[i]`` (an environment's answer to an illegal action): over, without places."""
+    states[i].turn = -1
+    states[i].legal = _ZERO
+    states[i].reason = STOPPED
 
 
 @kernel

@@ -6,8 +6,10 @@ For people, tests, notebooks and tools. Environments and batches use the engine'
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -29,15 +31,19 @@ class IllegalActionError(ValueError):
         position: the position line, from which `Game.from_position` rebuilds the moment.
     """
 
-    def __init__(self, action: object, legal: Sequence[int], rules: Rules, position: str) -> None:
+    def __init__(self, action: Any, legal: Sequence[int], rules: Rules, position: str) -> None:
         self.action = action
         self.legal = list(legal)
         self.position = position
+        self._rules = rules
         allowed = " ".join(notation.action_text(a, rules) for a in legal) or "none, the deal is over"
-        shown = action
-        if isinstance(action, int | np.integer) and 0 <= int(action) <= rules.pass_action:
+        shown: object = action
+        if is_whole(action) and 0 <= int(action) <= rules.pass_action:
             shown = f"{int(action)} ({notation.action_text(int(action), rules)})"
         super().__init__(f"illegal action {shown}; legal: {allowed}; position: {position}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return IllegalActionError, (self.action, self.legal, self._rules, self.position)
 
 
 class DealError(ValueError):
@@ -239,13 +245,10 @@ class Game:
             card = self.rules.deck.card_id(card)
         elif isinstance(card, str):
             card = notation.parse_action(card, self.rules)
-        is_number = isinstance(card, int | np.integer) and not isinstance(card, bool)
-        if (
-            not is_number
-            or engine.step_at(self.states, 0, rules_record(self.rules), _clip(int(card))) == engine.ILLEGAL
-        ):
+        number = int(card) if is_whole(card) and -1 <= int(card) <= 255 else -1  # anything else the engine cannot hold
+        if engine.step_at(self.states, 0, rules_record(self.rules), number) == engine.ILLEGAL:
             raise IllegalActionError(action, self.legal_actions(), self.rules, self.position)
-        self.actions.append(int(card))
+        self.actions.append(number)
         return self
 
     def result(self) -> Result:
@@ -291,11 +294,8 @@ class Game:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Game):
             return NotImplemented
-        return (
-            self.rules == other.rules
-            and self.actions == other.actions
-            and self.states.tobytes() == other.states.tobytes()
-        )
+        same_facts = bool((self.states == other.states).all())
+        return same_facts and self.rules == other.rules and self.actions == other.actions
 
     __hash__ = None  # type: ignore[assignment]  # a game is mutable
 
@@ -325,6 +325,7 @@ class Game:
         missing = {"rules", "fingerprint", "dealer", "hands", "actions"} - set(content)
         if missing:
             raise ValueError(f"the game record lacks {', '.join(sorted(missing))}")
+        _check_record(content)
         rules = Rules.of(content["rules"])
         if rules.fingerprint != content["fingerprint"]:
             raise RulesError(
@@ -343,7 +344,6 @@ class Match:
         rules: the rule set.
         game: the deal in play.
         deal_number: its number within the match, from 0.
-        totals: payoffs added up over the finished deals, by seat.
     """
 
     def __init__(self, rules: Rules | str, seed: int = 0, index: int = 0) -> None:
@@ -351,7 +351,7 @@ class Match:
         self._seed = check_seed(seed)
         self._first = check_seed(index, "index") * self.rules.deals
         self.deal_number = 0
-        self.totals = (0.0,) * self.rules.num_players
+        self._payoffs: list[tuple[float, ...]] = []
         self.game = Game.deal(self.rules, seed, self._first)
 
     @property
@@ -367,17 +367,22 @@ class Match:
         """
         if self.is_over:
             raise ValueError(f"the match of {self.rules.deals} deals is over")
-        payoffs = self.game.result().payoffs
-        self.totals = tuple(total + payoff for total, payoff in zip(self.totals, payoffs, strict=True))
+        self._payoffs.append(self.game.result().payoffs)
         self.deal_number += 1
         if self.is_over:
             return None
         self.game = Game.deal(self.rules, self._seed, self._first + self.deal_number)
         return self.game
 
+    @property
+    def totals(self) -> tuple[float, ...]:
+        """Payoffs added up over the counted deals, by seat."""
+        return tuple(math.fsum(deal[seat] for deal in self._payoffs) for seat in range(self.rules.num_players))
+
     def places(self) -> tuple[int, ...]:
         """Standings by the totals so far: the best total is place 1, equal totals share."""
-        return tuple(1 + sum(other > total for other in self.totals) for total in self.totals)
+        totals = [round(total, 9) for total in self.totals]  # thirds that add up to the same must not differ in the end
+        return tuple(1 + sum(other > total for other in totals) for total in totals)
 
 
 def hand_mask(hand: int | str | Sequence[Card | str | int], rules: Rules) -> int:
@@ -413,7 +418,7 @@ def check_hands(hands: Sequence[int], dealer: int, rules: Rules) -> None:
     n, deck = rules.num_players, rules.deck
     if len(hands) != n:
         raise DealError(f"{len(hands)} hands for num_players={n}")
-    if isinstance(dealer, bool) or not isinstance(dealer, int | np.integer) or not 0 <= dealer < n:
+    if not is_whole(dealer) or not 0 <= dealer < n:
         raise DealError(f"dealer must be a seat, 0 to {n - 1}, not {dealer!r}")
     seen = 0
     for seat, hand in enumerate(hands):
@@ -437,9 +442,24 @@ def hand_sizes(rules: Rules, dealer: int) -> tuple[int, ...]:
     return tuple(base + ((seat - dealer - 1) % n < extra) for seat in range(n))
 
 
-def _clip(action: int) -> int:
-    """An action of any size as one the engine can refuse."""
-    return action if -1 <= action <= 255 else -1
+def _check_record(content: Mapping[str, Any]) -> None:
+    """Check the types in a game record.
+
+    Raises:
+        ValueError: a value of another type than `Game.to_json` writes.
+    """
+    if not isinstance(content["rules"], Mapping):
+        raise ValueError(f"the game record's rules must be a mapping, not {content['rules']!r}")
+    if not is_whole(content["dealer"]):
+        raise ValueError(f"the game record's dealer must be a seat, not {content['dealer']!r}")
+    for key in ("hands", "actions"):
+        if not isinstance(content[key], list) or None in content["hands"]:
+            raise ValueError(f"the game record's {key} must be a list of card texts, not {content[key]!r}")
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number (``True`` is none)."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _passed_over(record: np.void, before: Sequence[int], seat: int, rules: Rules) -> list[tuple[int, int]]:

@@ -45,13 +45,17 @@ Int8Array = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Segment:
-    """A named run of an observation: ``rows`` times ``width`` values, each 0 to ``high``."""
+    """A named run of an observation: ``rows`` times ``width`` values, each 0 to ``high``.
+
+    A row of ``cards`` is a set of cards, one position a card id.
+    """
 
     name: str
     rows: int
     width: int
     high: int
     meaning: str
+    cards: bool = True
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class Layout:
             raise ValueError(f"a layout for {self.num_cards} cards cannot describe a deck of {rules.deck.num_cards}")
         lines = []
         for s, rows in zip(self.segments, self.split(vector).values(), strict=True):
-            if s.width == self.num_cards:
+            if s.cards:
                 texts = [rules.deck.text(to_mask(np.flatnonzero(row).tolist())) for row in rows]
                 shown = "; ".join(f"[{i}] {text}" for i, text in enumerate(texts) if text) if s.rows > 1 else texts[0]
             elif s.name == "rule_flags":
@@ -135,12 +139,12 @@ class Layout:
 def _common(num_cards: int, origin: str) -> tuple[Segment, ...]:
     seats = MAX_PLAYERS
     return (
-        Segment("cards_left", 1, seats, MAX_CARDS, f"cards in each hand, {origin}"),
-        Segment("passes", 1, seats, MAX_CARDS, f"passes of each seat, {origin}"),
-        Segment("seats_in", 1, seats, 1, f"seats still in the deal, {origin}"),
-        Segment("seats_dealt", 1, seats, 1, f"seats that exist in this game, {origin}"),
-        Segment("turn", 1, seats, 1, f"the seat to move, {origin}; all 0 when the deal is over"),
-        Segment("rule_flags", 1, _NUM_FLAGS, 1, "the rule set: " + ", ".join(FLAGS)),
+        Segment("cards_left", 1, seats, MAX_CARDS, f"cards in each hand, {origin}", cards=False),
+        Segment("passes", 1, seats, MAX_CARDS, f"passes of each seat, {origin}", cards=False),
+        Segment("seats_in", 1, seats, 1, f"seats still in the deal, {origin}", cards=False),
+        Segment("seats_dealt", 1, seats, 1, f"seats that exist in this game, {origin}", cards=False),
+        Segment("turn", 1, seats, 1, f"the seat to move, {origin}; all 0 when the deal is over", cards=False),
+        Segment("rule_flags", 1, _NUM_FLAGS, 1, "the rule set: " + ", ".join(FLAGS), cards=False),
     )
 
 

@@ -6,8 +6,10 @@ are compiled at their first call and cached on disk by numba.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -76,8 +78,8 @@ RULES_DTYPE = np.dtype(
 
 States = NDArray[np.void]
 
-REASONS = ("", "out", "last_holder", "blocked", "last_seat")
-ON, OUT, LAST_HOLDER, BLOCKED, LAST_SEAT = range(5)
+REASONS = ("", "out", "last_holder", "blocked", "last_seat", "stopped")
+ON, OUT, LAST_HOLDER, BLOCKED, LAST_SEAT, STOPPED = range(6)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,8 +87,24 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The result is typed loosely: numba takes NumPy's numbers and Python's alike.
     """
-    compiled: Callable[..., Any] = numba.njit(cache=True, error_model="numpy", boundscheck=False)(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, error_model="numpy", boundscheck=False)(function)
+    # numba looks only at the kernel's own file to see whether its cache is stale, but a kernel has others compiled into
+    # it. No public setting covers that; tests/test_kernel_cache.py watches this private one.
+    cache_file = compiled._cache._cache_file
+    cache_file._source_stamp = (cache_file._source_stamp, _kernel_sources())
+    loose: Callable[..., Any] = compiled
+    return loose
+
+
+@lru_cache(maxsize=1)
+def _kernel_sources() -> str:
+    """A digest of every module of the package that holds kernels."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        source = path.read_bytes()
+        if b"@kernel" in source:
+            digest.update(source)
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,8 @@ from typing import Any
 from devyatka_env.cards import RANKS, RANKS_36, RANKS_52, RANKS_52_ACE_LOW, Card, Deck
 
 MIN_PLAYERS, MAX_PLAYERS = 2, 6
+MAX_DEALS = 1_000_000  # of a match
+MAX_MONEY = 1_000_000_000  # of an ante or a fee; sums of it stay exact in a double
 OPENINGS = ("holder", "left_of_dealer")
 ENDS = ("first_out", "last_holder")
 FOULS = ("error", "exclude")
@@ -93,8 +94,7 @@ class Rules:
             name = values.pop("preset", DEFAULT_PRESET)
         else:
             raise RulesError(f"rules must be a preset name, a Rules or a mapping, not {spec!r}")
-        if name not in PRESETS:
-            raise RulesError(f"unknown rules preset {name!r}; the presets are {', '.join(PRESETS)}")
+        _check_preset(name)
         values.update(overrides)
         for key in values:
             if key not in FIELDS:
@@ -105,8 +105,8 @@ class Rules:
         return cls(**values, preset=name)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Rules:
-        """Read a YAML file of differences: a ``preset`` and any fields on top of it.
+    def from_file(cls, path: str | Path, **overrides: Any) -> Rules:
+        """Read a YAML file of differences: a ``preset`` and any fields on top of it, ``overrides`` on top of these.
 
         Raises:
             RulesError: the file is not a mapping, or its rules are bad (the message names the file).
@@ -120,19 +120,21 @@ class Rules:
         if not isinstance(content, Mapping):
             raise RulesError(f"{path}: expected `field: value` lines, found {content!r}")
         try:
-            return cls.of(content)
+            return cls.of(content, **overrides)
         except RulesError as error:
             raise RulesError(f"{path}: {error}") from error
 
     @classmethod
     def from_text(cls, text: str) -> Rules:
         """Read what `str(rules)` writes: a preset and ``field=value`` words."""
-        name, *words = text.split()
+        name, *words = text.split() or [""]
         values: dict[str, Any] = {}
         for word in words:
             key, equals, value = word.partition("=")
             if not equals:
                 raise RulesError(f"expected field=value after the preset, found {word!r}")
+            if key in values:
+                raise RulesError(f"{key} stands twice in {text!r}")
             values[key] = _from_word(key, value)
         return cls.of(name, **values)
 
@@ -242,7 +244,13 @@ _BOOLS = ("explicit_pass", "passes_count")
 _NUMBERS = ("ante", "pass_fee")
 
 
+def _check_preset(name: object) -> None:
+    if not isinstance(name, str) or name not in PRESETS:
+        raise RulesError(f"unknown rules preset {name!r}; the presets are {', '.join(PRESETS)}")
+
+
 def _check_types(rules: Rules) -> None:
+    _check_preset(rules.preset)
     for key, choices in _CHOICES.items():
         if getattr(rules, key) not in choices:
             raise RulesError(f"{key}={getattr(rules, key)!r} is not one of {', '.join(choices)}")
@@ -257,9 +265,9 @@ def _check_types(rules: Rules) -> None:
             raise RulesError(f"{key} must be true or false, not {getattr(rules, key)!r}")
     for key in _NUMBERS:
         value = getattr(rules, key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise RulesError(f"{key} must be a number of at least 0, not {value!r}")
-        object.__setattr__(rules, key, float(value))
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_MONEY:
+            raise RulesError(f"{key} must be a number of at least 0 and at most {MAX_MONEY:,}, not {value!r}")
+        object.__setattr__(rules, key, abs(float(value)))  # abs: -0.0 is 0
     for key in ("ranks", "starter"):
         if not isinstance(getattr(rules, key), str):
             raise RulesError(f"{key} must be a text of rank letters, not {getattr(rules, key)!r} (quote it in YAML)")
@@ -279,8 +287,8 @@ def _check_deck(rules: Rules) -> None:
 
 def _check_combinations(rules: Rules) -> None:
     num_cards = rules.num_suits * len(rules.ranks)
-    if rules.deals < 1:
-        raise RulesError(f"deals must be at least 1, not {rules.deals}")
+    if not 1 <= rules.deals <= MAX_DEALS:
+        raise RulesError(f"deals must be at least 1 and at most {MAX_DEALS:,}, not {rules.deals}")
     if num_cards < rules.num_players:
         raise RulesError(
             f"{num_cards} cards cannot give {rules.num_players} seats one card each:"

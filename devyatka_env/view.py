@@ -129,7 +129,12 @@ class PlayerView:
         """The cards that ``seat`` may hold as far as this view tells.
 
         For the viewer its hand; for another seat the unseen cards less those its passes rule out.
+
+        Raises:
+            ValueError: no such seat.
         """
+        if not 0 <= seat < self.num_players:
+            raise ValueError(f"seat must be 0 to {self.num_players - 1}, not {seat!r}")
         rules = rules_record(self.rules)
         return int(engine.could_hold_at(self.record, 0, rules, self.seat, seat))
 
@@ -148,7 +153,7 @@ class PlayerView:
         """Equal when the rules, the seat and every known fact are equal."""
         if not isinstance(other, PlayerView):
             return NotImplemented
-        return self.seat == other.seat and self.rules == other.rules and self.record.tobytes() == other.record.tobytes()
+        return self.seat == other.seat and self.rules == other.rules and bool((self.record == other.record).all())
 
     __hash__ = None  # type: ignore[assignment]  # a view wraps a mutable record
 

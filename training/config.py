@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,24 +83,21 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _check_types(self)
-        for key in _POSITIVE:
-            if getattr(self, key) <= 0:
-                raise ConfigError(f"{key} must be above 0, not {getattr(self, key)!r}")
-        for key in ("gamma", "gae_lambda", "bot_share"):
-            if not 0 <= getattr(self, key) <= 1:
-                raise ConfigError(f"{key} must be from 0 to 1, not {getattr(self, key)!r}")
+        _check_numbers(self)
         if self.num_envs * self.rollout_steps % self.batch_size:
             raise ConfigError(
                 f"batch_size={self.batch_size} does not divide a rollout of num_envs * rollout_steps ="
                 f" {self.num_envs * self.rollout_steps} decisions; the rest of a minibatch would be too small"
             )
-        if not self.name or Path(self.name).name != self.name:
+        if re.fullmatch(r"cpu|cuda(:\d+)?", self.device) is None:
+            raise ConfigError(f"device must be cpu or cuda (or cuda:1 and so on), not {self.device!r}")
+        if not self.name or self.name in (".", "..") or Path(self.name).name != self.name:
             raise ConfigError(f"name must be a plain folder name, not {self.name!r}")
         if not self.eval_against or (self.bot_share > 0 and not self.bots):
             raise ConfigError("eval_against needs a bot, and bots too unless bot_share=0")
-        Rules.from_text(self.rules)  # raises RulesError
+        rules = Rules.from_text(self.rules)
         for bot in (*self.bots, *self.eval_against):
-            make_bot(bot)  # raises ValueError
+            make_bot(bot).check_rules(rules)
 
     @property
     def parsed_rules(self) -> Rules:
@@ -115,10 +114,31 @@ class TrainConfig:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
 
 
+# YAML takes 3e-4, without a point, for a text.
+_NUMBER = re.compile(r"[+-]?\d[\d_]*(\.\d*)?([eE][+-]?\d+)?")
 _POSITIVE = (
     "total_decisions", "num_envs", "rollout_steps", "batch_size", "epochs", "learning_rate", "clip_range",
     "max_grad_norm", "snapshot_every", "pool_size", "eval_every", "eval_deals", "checkpoint_every", "threads",
 )  # fmt: skip
+
+
+def _check_numbers(config: TrainConfig) -> None:
+    """Check the ranges of the numbers."""
+    for key in _POSITIVE:
+        if not 0 < getattr(config, key) < math.inf:
+            raise ConfigError(f"{key} must be above 0, not {getattr(config, key)!r}")
+    for key in ("gamma", "gae_lambda", "bot_share"):
+        if not 0 <= getattr(config, key) <= 1:
+            raise ConfigError(f"{key} must be from 0 to 1, not {getattr(config, key)!r}")
+    for key in ("entropy_coefficient", "value_coefficient"):
+        if not 0 <= getattr(config, key) < math.inf:
+            raise ConfigError(f"{key} must be at least 0, not {getattr(config, key)!r}")
+    if not 0 <= config.seed < 2**32:
+        raise ConfigError(f"seed must be from 0 to 2**32 - 1, not {config.seed}")
+    if config.batch_size < 2:
+        raise ConfigError("batch_size must be at least 2: the advantages of one decision have no spread to divide by")
+    if not config.hidden or min(config.hidden) < 1:
+        raise ConfigError(f"hidden must hold a width of at least 1 for each layer, not {list(config.hidden)}")
 
 
 def _check_types(config: TrainConfig) -> None:
@@ -129,9 +149,10 @@ def _check_types(config: TrainConfig) -> None:
             object.__setattr__(config, key, tuple(value))
             item = int if hint == tuple[int, ...] else str
             fits = all(isinstance(one, item) and not isinstance(one, bool) for one in value)
-        elif hint is float and isinstance(value, int) and not isinstance(value, bool):
-            object.__setattr__(config, key, float(value))
-            fits = True
+        elif hint is float and isinstance(value, int | str) and not isinstance(value, bool):
+            fits = _NUMBER.fullmatch(str(value)) is not None
+            if fits:
+                object.__setattr__(config, key, float(value))
         else:
             fits = hint in (int, float, str) and isinstance(value, hint) and not isinstance(value, bool)
         if not fits:

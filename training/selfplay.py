@@ -121,9 +121,15 @@ def read_arguments(arguments: Sequence[str] | None) -> tuple[TrainConfig, Run, b
         config = read_config(known.config)
     elif "--help" not in rest and "-h" not in rest:
         raise ConfigError("name a config (--config configs/train/quick.yaml) or a run to continue (--resume runs/NAME)")
+    before = config
     config = tyro.cli(TrainConfig, args=rest, default=config, prog="python -m training.selfplay", description=__doc__)
     if run is None:
         return config, Run.create(config), False
+    for key in ("name", "rules", "hidden"):
+        if getattr(config, key) != getattr(before, key):
+            raise ConfigError(
+                f"{key} cannot change on --resume: the run has {getattr(before, key)!r}, not {getattr(config, key)!r}"
+            )
     run.write_config(config)
     return config, run, True
 

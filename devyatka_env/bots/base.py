@@ -6,6 +6,7 @@ environments and training call only `act_batch`, so a bot plays alike in each of
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -72,7 +73,7 @@ class CallableBot(Bot):
 
     def act(self, view: PlayerView, rng: np.random.Generator) -> int:
         """Ask the function."""
-        return int(self._function(view, rng))
+        return operator.index(self._function(view, rng))
 
 
 class CompiledBot(Bot):

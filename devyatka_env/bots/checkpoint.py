@@ -108,6 +108,9 @@ def write_checkpoint(
 
     folder = Path(folder)
     num_cards = rules[0].deck.num_cards
+    sizes = sorted({one.deck.num_cards for one in rules})
+    if len(sizes) > 1:
+        raise ValueError(f"a network plays one deck size, these rules have {sizes}")
     data = save({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
     manifest = Manifest(
         rules=tuple(rules),
@@ -158,11 +161,18 @@ def read_manifest(folder: str | Path) -> Manifest:
     values = {key: content[key] for key in wanted}
     try:
         values["rules"] = tuple(_read_rules(entry) for entry in content["rules"])
-    except (RulesError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise CheckpointError(f"{path}: rules: {error}") from error
     manifest = Manifest(**values)
     if not manifest.rules:
         raise CheckpointError(f"{path} names no rules")
+    if not isinstance(manifest.network, Mapping):
+        raise CheckpointError(f"{path}: network must be a mapping, not {manifest.network!r}")
+    for rules in manifest.rules:
+        if rules.deck.num_cards != manifest.num_cards:
+            raise CheckpointError(
+                f"{path}: num_cards is {manifest.num_cards!r}, but {rules} has {rules.deck.num_cards} cards"
+            )
     _check_layout(manifest, path)
     return manifest
 

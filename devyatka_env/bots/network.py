@@ -14,8 +14,10 @@ from torch import Tensor, nn
 
 from devyatka_env.observation import observation_layout
 
-# Not -inf: its product with a probability of 0 is NaN in the entropy. exp() of this is exactly 0 in float32.
+# Not -inf: its product with a probability of 0 is NaN in the entropy. exp() of this is exactly 0 in float32, beside the
+# lowest logit that a legal action can have, too.
 MASKED_LOGIT = -1e8
+MAX_LOGIT = 1e6
 
 
 class PolicyNetwork(nn.Module):
@@ -35,7 +37,8 @@ class PolicyNetwork(nn.Module):
 
     def logits(self, observation: Tensor, action_mask: Tensor) -> Tensor:
         """Action logits in which an illegal action has no probability left."""
-        return self.raw_logits(observation).masked_fill(action_mask == 0, MASKED_LOGIT)
+        logits = self.raw_logits(observation).clamp(-MAX_LOGIT, MAX_LOGIT)
+        return logits.masked_fill(action_mask == 0, MASKED_LOGIT)
 
 
 def _trunk(sizes: Sequence[int]) -> nn.Sequential:

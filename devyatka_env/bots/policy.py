@@ -88,9 +88,10 @@ class PolicyBot(Bot):
 
         device = next(self.network.parameters()).device
         with torch.inference_mode():
-            logits = self.network.logits(torch.from_numpy(observations).to(device), torch.from_numpy(masks).to(device))
+            logits = self.network.raw_logits(torch.from_numpy(observations).to(device))
             if not bool(torch.isfinite(logits).all()):
                 raise CheckpointError(f"the network of {self.name} answers NaN or infinite logits")
+            logits = logits.masked_fill(torch.from_numpy(masks).to(device) == 0, -torch.inf)
             if not self.sample:
                 best: NDArray[np.int64] = logits.argmax(1).cpu().numpy()
                 return best
@@ -130,6 +131,6 @@ def load_network(folder: str | Path, manifest: Manifest) -> PolicyNetwork:
     try:
         network = build_network(manifest.num_cards, manifest.network)
         network.load_state_dict(weights)
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, TypeError, IndexError) as error:
         raise CheckpointError(f"{folder}: the weights do not fit network {dict(manifest.network)}: {error}") from error
     return network

@@ -168,6 +168,7 @@ class raw_env(AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo's name f
 
     def _end(self, offender: str) -> None:
         """End the match for an illegal action."""
+        self._table.stop()
         self.rewards[offender] = -1.0
         self._cumulative_rewards[offender] -= 1.0
         self.terminations = dict.fromkeys(self.agents, True)

@@ -119,7 +119,9 @@ class Table:
     def _changed_rules(self, spec: Any) -> Rules:
         if spec is None:
             return self.rules
-        rules = Rules.of(spec) if isinstance(spec, Rules) else Rules.of(spec, num_players=self.num_players)
+        if isinstance(spec, Mapping):
+            spec = {"num_players": self.num_players, **spec}
+        rules = Rules.of(spec, num_players=self.num_players) if isinstance(spec, str) else Rules.of(spec)
         if rules.num_players != self.num_players or rules.deck.num_cards != self.pass_action:
             raise RulesError(
                 f"the reset option 'rules' must keep num_players={self.num_players} and {self.pass_action} cards"
@@ -137,6 +139,11 @@ class Table:
             self.states, 0, self.r, self.num_players, self.rules.dealer(self.index),
             np.uint64(self.seed), np.uint64(self.index),
         )  # fmt: skip
+
+    def stop(self) -> None:
+        """Break off the match."""
+        engine.stop_at(self.states, 0)
+        self._deals_left = 0
 
     @property
     def is_match_over(self) -> bool:
@@ -220,6 +227,8 @@ def as_action(action: Any) -> int:
     """
     try:
         number = operator.index(action)
+        if isinstance(action, bool):
+            raise TypeError
     except TypeError:
         raise TypeError(f"an action is a whole number (a card id or PASS), not {action!r}") from None
     return number if 0 <= number <= 255 else -1

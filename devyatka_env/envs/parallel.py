@@ -106,6 +106,7 @@ class DevyatkaParallelEnv(ParallelEnv):  # type: ignore[misc]
         if offender is not None:
             if self._illegal == "raise":
                 raise self._error(offender, actions[self.agents[offender]])
+            self._table.stop()
             rewards[self.agents[offender]] = -1.0
             ended = cut = True
         elif self._table.turn < 0:

@@ -105,14 +105,25 @@ class DevyatkaVecEnv(VecEnv):
     # --- the VecEnv API ---
 
     def reset(self) -> dict[str, Int8Array]:
-        """Deal every game afresh and play on to the learner's first turn."""
+        """Deal every game afresh, from the first deal of the seed, and play on to the learner's first turn."""
         everything = self._games.all
-        self._games.deal(everything, self._first_deal + everything)
-        self._seats = (everything + self._first_deal) % self.rules.num_players
+        if self._seeds[0] is not None:
+            self._games = BatchGame(self.rules, self._first_deal + everything, self._seeds[0])
+            self._rng = np.random.default_rng([self._seeds[0], self._first_deal])
+            self._reset_seeds()
+        else:
+            self._games.deal(everything, self._first_deal + everything)
         self._start(everything)
         return self._observe(everything)
 
     def _start(self, which: NDArray[np.int64]) -> None:
+        """Give the learner its seat in the freshly dealt games ``which``, and play on to its first turn.
+
+        The seat is counted from the dealer's, so that in a match, too, every place at the table is visited alike.
+        """
+        dealers = self._games.states["dealer"][which]
+        rounds = (self._games.indices[which].astype(np.int64) - self._first_deal - which) // self.num_envs
+        self._seats[which] = (dealers + 1 + self._first_deal + which + rounds) % self.rules.num_players
         self._seat(which)
         self._decisions[which] = 0
         self._play_on(which)
@@ -168,7 +179,6 @@ class DevyatkaVecEnv(VecEnv):
             self._infos[game]["episode"] = {"r": float(rewards[game]), "l": int(self._decisions[game]), "t": 0.0}
         self.moves += int(games.states["num_played"][over].sum())
         games.deal(over, games.indices[over] + np.uint64(self.num_envs))
-        self._seats[over] = (self._seats[over] + 1) % self.rules.num_players
         self._start(over)
 
     def action_masks(self) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from devyatka_env import engine
-from devyatka_env.bots import Bot, BotSpec, make_opponents
+from devyatka_env.bots import Bot, BotError, BotSpec, make_opponents
 from devyatka_env.envs.aec import make_rules
 from devyatka_env.envs.core import RENDER_MODES, Table, as_action
 from devyatka_env.game import IllegalActionError
@@ -82,7 +83,10 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
         Raises:
             ValueError: a bad bot or a list of another length; the old opponents stay.
         """
-        self.opponents: list[Bot] = make_opponents(opponents, self._table.num_players - 1)
+        bots = make_opponents(opponents, self._table.num_players - 1)
+        for bot in bots:
+            bot.check_rules(self.rules)
+        self.opponents: list[Bot] = bots
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -123,12 +127,15 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
                 if self._illegal == "raise":
                     raise self._table.illegal(action)
                 legal = np.flatnonzero(self.action_masks())
-                info["illegal_action"] = number
+                info["illegal_action"] = operator.index(action)
                 info["played_action"] = int(self.np_random.choice(legal))
                 self._table.step(info["played_action"])
+            due = self._play_on()
         elif self._owed is None:
             raise RuntimeError("call reset() before step(): the match is over")
-        reward = (self._owed or 0.0) + self._play_on()
+        else:  # over at reset: all of it is owed
+            due = 0.0
+        reward = (self._owed or 0.0) + due
         self._owed = None if self._table.is_match_over else 0.0
         if self.render_mode == "human":
             self.render()
@@ -170,7 +177,10 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
             engine.blank_at(table.states, 0, seat, view)
         assert table.seed is not None
         word = decision_word(np.uint64(table.seed), np.uint64(table.index), seat, int(table.states["num_played"][0]))
-        action = int(bot.act_batch(view, table.rules, np.array([word], np.uint64))[0])
+        try:
+            action = int(bot.act_batch(view, table.rules, np.array([word], np.uint64))[0])
+        except Exception as error:
+            raise BotError(f"bot {bot.name} failed (deal {table.index} of seed {table.seed}): {error}") from error
         if table.step(as_action(action)) == engine.ILLEGAL:
             raise IllegalActionError(
                 action,
