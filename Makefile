@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 export MPLBACKEND = Agg
 
-.PHONY: setup demo test check format docs bench clean
+.PHONY: setup demo test test-slow check format docs bench clean
 setup: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt
@@ -25,6 +25,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+# The long versions: 2,000 games for every preset and seat count, bigger mini-decks, a longer training.
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
 
 check: setup
 	$(BIN)/ruff format --check .

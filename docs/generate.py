@@ -1,6 +1,6 @@
 """Fill the generated parts of README.md and draw its picture: ``make docs``.
 
-Tables stand between ``<!-- name: made by docs/generate.py -->`` and ``<!-- end -->``; a test compares them with the code.
+Tables stand between ``<!-- NAME: made by docs/generate.py -->`` and ``<!-- end -->``; a test compares them to the code.
 """
 
 from __future__ import annotations

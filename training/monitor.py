@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -76,13 +78,23 @@ class Monitor(BaseCallback):
     def _on_step(self) -> bool:
         return not self._stop
 
+    def _on_rollout_start(self) -> None:
+        """The last update is done and its rollout logged: whatever is written now leaves nothing out."""
+        self._check_weights()
+        start = time.perf_counter()
+        if self._is_due("eval"):
+            self._evaluate()
+        if self._is_due("snapshot"):
+            self.take_snapshot()
+        if self._is_due("checkpoint"):
+            self.save()
+        self._mark = (
+            self._mark[0] + time.perf_counter() - start,
+            *self._mark[1:],
+        )  # speeds are those of training alone
+
     def _on_rollout_end(self) -> None:
         assert self._bar is not None
-        if not self._policy.all_finite():
-            raise TrainingStoppedError(
-                f"the weights are no longer numbers after {self.num_timesteps} decisions; a lower learning_rate may"
-                f" help. The last good checkpoint is {self._run.checkpoint('last')}"
-            )
         now, steps, moves = time.perf_counter(), self.num_timesteps, self._env.moves
         seconds = now - self._mark[0]
         if self.model._n_updates:  # the first rollout has no update to pay for
@@ -90,19 +102,23 @@ class Monitor(BaseCallback):
             self.logger.record("time/moves_per_second", (moves - self._mark[2]) / seconds)
         self._mark = (now, steps, moves)
         self._bar.update(steps - self._bar.n)
-        if self._is_due("eval") and steps < self._config.total_decisions:  # `finish` evaluates the final weights
-            self._evaluate()
-        if self._is_due("snapshot"):
-            self.take_snapshot()
-        if self._is_due("checkpoint"):
-            self.save()
-        self._mark = (self._mark[0] + time.perf_counter() - now, steps, moves)  # speeds are those of training alone
-
-    def _on_training_end(self) -> None:
-        assert self._bar is not None
-        self._bar.close()
 
     # --- its work ---
+
+    def _check_weights(self) -> None:
+        """Stop when the weights are not numbers any more.
+
+        Raises:
+            TrainingStoppedError: they are not.
+        """
+        if self._policy.all_finite():
+            return
+        last = self._run.checkpoint("last")
+        good = f"The last good checkpoint is {last}" if last.exists() else "No checkpoint had been written yet"
+        raise TrainingStoppedError(
+            f"the weights are no longer numbers after {self.num_timesteps} decisions; a lower learning_rate may help."
+            f" {good}"
+        )
 
     def _is_due(self, task: str) -> bool:
         if self.num_timesteps < self._due[task]:
@@ -129,6 +145,7 @@ class Monitor(BaseCallback):
         if decisive > self._best:
             self._best = decisive
             self._write_checkpoint("best")
+        self.logger.dump(step=self.num_timesteps)
 
     def take_snapshot(self) -> None:
         """Keep the learner of now as an opponent."""
@@ -172,24 +189,47 @@ class Monitor(BaseCallback):
         )
 
     def finish(self) -> None:
-        """Evaluate and save the final weights and log their last line."""
+        """Evaluate and save the final weights."""
+        self._check_weights()
         self._evaluate()
-        self.logger.dump(step=self.num_timesteps)
         self.save()
+
+    @contextmanager
+    def numbers_only(self) -> Iterator[None]:
+        """Tell an error that weights without numbers caused from any other.
+
+        Raises:
+            TrainingStoppedError: the weights are not numbers any more.
+        """
+        try:
+            yield
+        except ValueError:  # torch's distributions refuse such logits in the middle of an update
+            self._check_weights()
+            raise
 
     # --- Ctrl-C ---
 
-    def handle_interrupts(self) -> None:
+    @contextmanager
+    def clean_interrupts(self) -> Iterator[None]:
         """Turn the first Ctrl-C into a clean stop after the current step; a second one stops at once."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             self._stop = True
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, before)
             tqdm.write(
                 "Stopping after the current update; checkpoint and curves will be saved (Ctrl-C again: at once)."
             )
 
-        signal.signal(signal.SIGINT, stop)
+        before = signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def close(self) -> None:
+        """Take the progress bar off the terminal."""
+        if self._bar is not None:
+            self._bar.close()
 
 
 def restore(model: PPO, state: dict[str, Any]) -> None:

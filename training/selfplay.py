@@ -62,13 +62,16 @@ def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
 
     outputs: list[KVWriter] = [JsonLines(run.metrics), TensorBoardOutputFormat(str(run.tensorboard))]
     model.set_logger(Logger(str(run.folder), outputs))
-    monitor.handle_interrupts()
     print(
         f"Training {run.folder} on {config.rules}: {config.total_decisions:,} decisions, torch threads {config.threads}"
     )
-    model.learn(config.total_decisions - decisions, callback=monitor, reset_num_timesteps=False)
-    monitor.finish()
-    model.logger.close()
+    try:
+        with monitor.clean_interrupts(), monitor.numbers_only():
+            model.learn(config.total_decisions - decisions, callback=monitor, reset_num_timesteps=False)
+            monitor.finish()
+    finally:
+        monitor.close()
+        model.logger.close()
     if monitor.stopped:
         print(
             f"Stopped after {model.num_timesteps:,} decisions."

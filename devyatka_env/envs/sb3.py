@@ -86,7 +86,7 @@ class DevyatkaVecEnv(VecEnv):
         Raises:
             ValueError: weights that are not as many as bots, or do not add up to 1.
         """
-        if len(bots) != len(weights) or not np.isclose(sum(weights), 1):
+        if len(bots) != len(weights) or min(weights) < 0 or not np.isclose(sum(weights), 1):
             raise ValueError(f"{len(bots)} bots need as many weights that add up to 1, not {list(weights)}")
         self._bots = list(bots)
         self._weights = np.array(weights)
@@ -121,7 +121,7 @@ class DevyatkaVecEnv(VecEnv):
 
         The seat is counted from the dealer's, so that in a match, too, every place at the table is visited alike.
         """
-        dealers = self._games.states["dealer"][which]
+        dealers = self._games.states["dealer"][which].astype(np.int64)
         rounds = (self._games.indices[which].astype(np.int64) - self._first_deal - which) // self.num_envs
         self._seats[which] = (dealers + 1 + self._first_deal + which + rounds) % self.rules.num_players
         self._seat(which)
