@@ -76,7 +76,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         raise ImportError("--plot needs matplotlib: pip install 'devyatka-env[train]'")
     names = [options.candidate, *(name for name in options.reference if name != options.candidate)]
     candidates = [make_bot(name) for name in names]
-    field = options.against.split(",")
+    field = [name.strip() for name in options.against.split(",")]
     opponents = make_opponents(field[0] if len(field) == 1 else field, rules.num_players - 1)
     _set_threads(options.threads)
     results: list[Evaluation] = []

@@ -321,3 +321,21 @@ def test_evaluate_policy__and_monitor_wrap_it() -> None:
     assert isinstance(lengths, list)
     assert set(rewards) == {1.0, -1.0}
     assert min(lengths) >= 1
+
+
+def test_set_options__are_refused_rather_than_ignored() -> None:
+    env = DevyatkaVecEnv(rules_of("first_out"), 2, "random")
+    env.set_options({})
+    with pytest.raises(ValueError, match="no reset options, not .*hands"):
+        env.set_options({"hands": ["6♣"]})
+
+
+def test_infos__that_a_caller_keeps_are_not_emptied_by_later_steps() -> None:
+    env = DevyatkaVecEnv(rules_of("first_out"), 16, "random")
+    observation = env.reset()
+    kept: list[dict[str, Any]] = []
+    for _ in range(40):
+        observation, _, dones, infos = env.step(observation["action_mask"].argmax(1))
+        kept += [info for info, done in zip(infos, dones, strict=True) if done]
+    assert kept
+    assert all("episode" in info for info in kept)

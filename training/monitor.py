@@ -133,6 +133,8 @@ class Monitor(BaseCallback):
         for name in self._config.eval_against:
             opponents = make_opponents(make_bot(name), rules.num_players - 1)
             result = evaluate(bot, opponents, rules, self._config.eval_deals, EVALUATION_SEED)
+            if result.interrupted:
+                raise KeyboardInterrupt  # a part of the deals must not decide which checkpoint is the best
             self._results[name] = result
             self.logger.record(f"eval/win_rate_{name}", result.win_rate.mean)
             self.logger.record(f"eval/win_rate_{name}_low", result.win_rate.low)

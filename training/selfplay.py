@@ -17,6 +17,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 from stable_baselines3.common.utils import set_random_seed
 
+from devyatka_env.bots import BotError
 from devyatka_env.envs.sb3 import DevyatkaVecEnv
 from training.config import ConfigError, TrainConfig, read_config
 from training.monitor import Monitor, TrainingStoppedError, restore
@@ -30,9 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config, run, is_resumed = read_arguments(arguments)
         return train(config, run, is_resumed)
-    except (ValueError, TrainingStoppedError) as error:
+    except (ValueError, OSError, BotError, TrainingStoppedError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted; what the last checkpoint holds is kept", file=sys.stderr)
+        return 130
 
 
 def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
@@ -44,6 +48,8 @@ def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
     if decisions >= config.total_decisions:
         print(f"{run.folder} has been trained on {decisions} decisions already: raise --total-decisions to go on")
         return 0
+    if is_resumed:
+        run.write_config(config)
 
     pool = OpponentPool(run.pool, config.bots, config.bot_share, config.pool_size)
     env = DevyatkaVecEnv(
@@ -133,7 +139,6 @@ def read_arguments(arguments: Sequence[str] | None) -> tuple[TrainConfig, Run, b
             raise ConfigError(
                 f"{key} cannot change on --resume: the run has {getattr(before, key)!r}, not {getattr(config, key)!r}"
             )
-    run.write_config(config)
     return config, run, True
 
 

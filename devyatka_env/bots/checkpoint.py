@@ -133,8 +133,12 @@ def write_checkpoint(
     (fresh / WEIGHTS).write_bytes(data)
     text = json.dumps(manifest.to_dict(), indent=1, ensure_ascii=False)
     (fresh / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
+    old = folder.with_name(folder.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
     fresh.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
     return manifest
 
 

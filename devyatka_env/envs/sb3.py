@@ -163,8 +163,7 @@ class DevyatkaVecEnv(VecEnv):
         over = games.all[games.turns < 0]
         dones = games.turns < 0
         rewards = np.zeros(self.num_envs, np.float32)
-        for info in self._infos:
-            info.clear()
+        self._infos = [{} for _ in range(self.num_envs)]
         if len(over):
             rewards[over] = games.payoffs(over)[np.arange(len(over)), self._seats[over]]
             self._finish(over, rewards)
@@ -184,6 +183,15 @@ class DevyatkaVecEnv(VecEnv):
     def action_masks(self) -> NDArray[np.bool_]:
         """The learner's legal actions in every game, ``bool [num_envs, C + 1]``, as MaskablePPO asks for them."""
         return self._observe(self._games.all)["action_mask"].astype(np.bool_)
+
+    def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """Reset options are those of single environments; a batch has none.
+
+        Raises:
+            ValueError: options were given.
+        """
+        if options and any([options] if isinstance(options, dict) else options):
+            raise ValueError(f"a batch of deals takes no reset options, not {options!r}")
 
     def close(self) -> None:
         """Release nothing."""
