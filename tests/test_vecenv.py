@@ -326,7 +326,7 @@ def test_evaluate_policy__and_monitor_wrap_it() -> None:
 def test_set_options__are_refused_rather_than_ignored() -> None:
     env = DevyatkaVecEnv(rules_of("first_out"), 2, "random")
     env.set_options({})
-    with pytest.raises(ValueError, match="no reset options, not .*hands"):
+    with pytest.raises(ValueError, match=r"no reset options, not .*hands"):
         env.set_options({"hands": ["6♣"]})
 
 
