@@ -96,13 +96,19 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return loose
 
 
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function into its callers: a call that passes an array costs more than such a function does."""
+    compiled: Callable[..., Any] = numba.njit(inline="always", error_model="numpy", boundscheck=False)(function)
+    return compiled
+
+
 @lru_cache(maxsize=1)
 def _kernel_sources() -> str:
     """A digest of every module of the package that holds kernels."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         source = path.read_bytes()
-        if b"@kernel" in source:
+        if b"@kernel" in source or b"@inlined" in source:
             digest.update(source)
     return digest.hexdigest()
 

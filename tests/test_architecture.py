@@ -21,10 +21,12 @@ LAYERS = [
     "cards",
     "rules",
     "records",
+    "spread",
     "engine",
     "view",
     "notation",
     "game",
+    "layout",
     "observation",
     "batch",
     "render",
@@ -49,7 +51,7 @@ LAYERS = [
     "cli",
 ]
 
-CORE_PACKAGES = {"numpy", "numba", "gymnasium", "pettingzoo"}  # the dependencies of an install without extras
+CORE_PACKAGES = {"numpy", "numba", "llvmlite", "gymnasium", "pettingzoo"}  # what an install without extras has
 HEAVY = (
     "torch",
     "stable_baselines3",

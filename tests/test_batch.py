@@ -126,13 +126,15 @@ def words_of(rules: Rules, indices: list[int], seed: int, plies: int) -> dict[tu
         for index, word in zip(which.tolist(), batch.decision_words(which).tolist(), strict=True):
             state = batch.states[index]
             words[int(batch.indices[index]), int(state["turn"]), int(state["num_played"])] = word
-        actions = [int(mask & -mask).bit_length() - 1 for mask in batch.states["legal"][which].tolist()]
+        legal = batch.states["legal"][which].tolist()
+        actions = [(mask & -mask).bit_length() - 1 if mask else rules.pass_action for mask in legal]
         batch.step(which, np.array(actions))
     return words
 
 
-def test_decision_words__depend_on_deal_seat_and_cards_laid_alone() -> None:
-    rules = Rules.of("first_out")
+@pytest.mark.parametrize("explicit_pass", [False, True])
+def test_decision_words__depend_on_deal_seat_and_cards_laid_alone(explicit_pass: bool) -> None:
+    rules = Rules.of("first_out", explicit_pass=explicit_pass)  # with it, several seats decide between two cards
     together = words_of(rules, list(range(10)), 5, 12)
     assert words_of(rules, list(range(9, -1, -1)), 5, 12) == together
     alone: dict[tuple[int, int, int], int] = {}

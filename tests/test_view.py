@@ -209,6 +209,23 @@ def test_view__properties_say_what_the_game_knows(preset: str, seats: int) -> No
             assert view.fitting_mask == int(engine.fitting_at(game.states, 0, rules_record(rules)))
 
 
+@pytest.mark.parametrize(("preset", "seats"), COMBINATIONS)
+def test_opener__is_the_holder_or_the_seat_that_lays_the_first_card(preset: str, seats: int) -> None:
+    rules = Rules.of(preset, num_players=seats)
+    for seed in range(4):
+        game = Game.deal(rules, seed)
+        assert game.view(0).opener == (game.turn if rules.opening == "holder" else -1)
+        if rules.foul == "exclude" and seats > 2:
+            game.play(rules.pass_action)  # the holder fouls: somebody else will open
+        first = game.turn
+        game.play(game.legal_actions()[0])
+        while len(game.view(0).laid) == 0:
+            first = game.turn
+            game.play(game.legal_actions()[0])
+        assert game.view(0).opener == first
+        assert play_random(game, random.Random(seed)).view(0).opener == first
+
+
 def test_view__after_the_end_offers_pass_alone() -> None:
     game = play_random(Game.deal("first_out", 1), random.Random(1))
     for seat in range(4):
