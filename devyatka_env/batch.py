@@ -1,213 +1,388 @@
-"""`BatchGame`: many deals in one array of engine records, for the arena, vector environments and training.
+"""`BatchGame`: thousands of games that never end, in one array; a finished deal is dealt anew within the step.
 
-Game ``i`` plays the very deal that ``Game.deal(rules, seed, indices[i])`` gives. Every method takes ``which``, an
-``int64 [K]`` array of game numbers, and works on those games alone.
+For training, search and statistics. Game ``i`` of ``B`` plays deals ``i``, ``i + B``, ``i + 2B``, ... of the seed, the
+very deals of ``Game.deal(rules, seed, index)`` and of every environment. Results do not depend on the batch size a deal
+happens to be played in, on the number of threads, or on the platform.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env import engine, observation
-from devyatka_env.records import STATE_DTYPE, States, check_seed, decision_word, kernel, lowest, rules_record
+from devyatka_env.observation import Int8Array
+from devyatka_env.records import (
+    STATE_DTYPE,
+    States,
+    check_seed,
+    kernel,
+    lowest,
+    mix,
+    parallel_kernel,
+    random_card,
+    rules_record,
+)
 from devyatka_env.rules import MAX_PLAYERS, Rules
 
 Index = NDArray[np.int64]
-Words = NDArray[np.uint64]
+
+# Runs of games that a thread takes at a time: enough of them to even out, each long enough to be worth handing over.
+_RUNS = 16
+
+
+class Finished(NamedTuple):
+    """The deals that ended in a step; each game has been dealt its next deal since.
+
+    Attributes:
+        games: ``int64 [K]``, game numbers, ascending.
+        deals: ``uint64 [K]``, the index of the deal that ended.
+        payoffs: ``float64 [K, 6]`` by seat; seats that the game does not have get 0.
+        places: ``uint8 [K, 6]`` by seat, 1 is best; 0 for seats that the game does not have.
+    """
+
+    games: Index
+    deals: NDArray[np.uint64]
+    payoffs: NDArray[np.float64]
+    places: NDArray[np.uint8]
 
 
 @kernel
-def _deal_many(states: States, which: Index, rules: States, seed: np.uint64, indices: Words) -> None:
+def _end_deal(
+    s: Any, r: Any, i: int, seed: np.uint64, indices: Any, stride: np.uint64, done: Any, payoffs: Any, places: Any
+) -> None:
+    """Note the result of a finished deal and deal the game's next one."""
+    done[i] = True
+    engine.payoffs(s, r, payoffs[i])
+    for seat in range(MAX_PLAYERS):
+        places[i, seat] = s.places[seat]
+    indices[i] += stride
+    engine.deal_index(s, r, np.int64(s.num_players), seed, indices[i])
+
+
+@kernel
+def _step_run(
+    states: Any,
+    rules: Any,
+    low: int,
+    high: int,
+    actions: Any,
+    seed: Any,
+    indices: Any,
+    done: Any,
+    payoffs: Any,
+    places: Any,
+) -> None:
     r = rules[0]
-    n = np.int64(r.num_players)
-    for i in which:
-        dealer = (n - 1 + np.int64(indices[i] % np.uint64(r.deals))) % n
-        engine.deal(states[i], r, n, dealer, seed, indices[i])
+    stride = np.uint64(len(states))
+    for i in range(low, high):
+        s = states[i]
+        action = np.int64(actions[i])
+        if action < r.num_cards and (s.legal >> np.uint64(action)) & np.uint64(1):
+            engine.play_card(s, r, action)
+        else:
+            engine.step(s, r, action)
+        done[i] = False
+        if s.turn < 0:
+            _end_deal(s, r, i, seed, indices, stride, done, payoffs, places)
 
 
 @kernel
-def _first_illegal(states: States, which: Index, rules: States, actions: Index) -> int:
-    """The first position in ``which`` whose game stands there twice or refuses its action; -1 when all are fine."""
+def _forced_run(
+    states: Any, rules: Any, low: int, high: int, seed: Any, indices: Any, done: Any, payoffs: Any, places: Any
+) -> None:
+    r = rules[0]
+    stride = np.uint64(len(states))
+    for i in range(low, high):
+        s = states[i]
+        done[i] = False
+        while not done[i] and s.legal & (s.legal - np.uint64(1)) == np.uint64(0):
+            engine.step(s, r, lowest(s.legal) if s.legal else np.int64(r.num_cards))
+            if s.turn < 0:
+                _end_deal(s, r, i, seed, indices, stride, done, payoffs, places)
+
+
+@kernel
+def _observe_run(states: Any, rules: Any, low: int, high: int, out: Any, size: int) -> None:
+    for i in range(low, high):
+        observation.encode_seat(states[i], rules[0], np.int64(states[i].turn), out, i * size)
+
+
+@kernel
+def _masks_run(states: Any, rules: Any, low: int, high: int, out: Any, size: int) -> None:
+    for i in range(low, high):
+        observation.write_action_mask(states[i], rules[0], np.int64(states[i].turn), out, i * size)
+
+
+@parallel_kernel
+def _step_threads(
+    states: Any, rules: Any, actions: Any, seed: Any, indices: Any, done: Any, payoffs: Any, places: Any
+) -> None:
+    n = len(states)
+    for k in numba.prange(_RUNS):
+        low, high = k * n // _RUNS, (k + 1) * n // _RUNS
+        _step_run(states, rules, low, high, actions, seed, indices, done, payoffs, places)
+
+
+@parallel_kernel
+def _forced_threads(states: Any, rules: Any, seed: Any, indices: Any, done: Any, payoffs: Any, places: Any) -> None:
+    n = len(states)
+    for k in numba.prange(_RUNS):
+        _forced_run(states, rules, k * n // _RUNS, (k + 1) * n // _RUNS, seed, indices, done, payoffs, places)
+
+
+@parallel_kernel
+def _observe_threads(states: Any, rules: Any, out: Any, size: int) -> None:
+    n = len(states)
+    for k in numba.prange(_RUNS):
+        _observe_run(states, rules, k * n // _RUNS, (k + 1) * n // _RUNS, out, size)
+
+
+@parallel_kernel
+def _masks_threads(states: Any, rules: Any, out: Any, size: int) -> None:
+    n = len(states)
+    for k in numba.prange(_RUNS):
+        _masks_run(states, rules, k * n // _RUNS, (k + 1) * n // _RUNS, out, size)
+
+
+@kernel
+def _deal_all(states: Any, rules: Any, players: Any, seed: Any, indices: Any) -> None:
+    for i in range(len(states)):
+        engine.deal_index(states[i], rules[0], np.int64(players[i]), seed, indices[i])
+
+
+@kernel
+def _first_illegal(states: Any, rules: Any, actions: Any) -> int:
+    """The first game that would refuse its action; -1 when every one is fine."""
     probe = np.empty(1, STATE_DTYPE)
-    seen = np.zeros(len(states), np.bool_)
-    for k in range(len(which)):
-        if seen[which[k]]:
-            return k
-        seen[which[k]] = True
-        s = states[which[k]]
-        action = actions[k]
-        if s.turn >= 0 and 0 <= action < rules[0].num_cards and (s.legal >> np.uint64(action)) & np.uint64(1):
+    for i in range(len(states)):
+        action = np.int64(actions[i])
+        if 0 <= action < rules[0].num_cards and (states[i].legal >> np.uint64(action)) & np.uint64(1):
             continue
-        probe[0] = s
+        probe[0] = states[i]
         if engine.step(probe[0], rules[0], action) == engine.ILLEGAL:
-            return k
+            return i
     return -1
 
 
 @kernel
-def _step_many(states: States, which: Index, rules: States, actions: Index) -> None:
-    for k in range(len(which)):
-        engine.step(states[which[k]], rules[0], actions[k])
+def _sample(states: Any, rules: Any, key: np.uint64, out: Any) -> None:
+    """A uniformly random legal action of every game."""
+    for i in range(len(states)):
+        legal = states[i].legal
+        if legal == np.uint64(0):
+            out[i] = rules[0].num_cards
+            continue
+        out[i] = random_card(legal, mix(key + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)))
 
 
 @kernel
-def _play_forced(states: States, which: Index, rules: States) -> None:
-    for i in which:
-        s = states[i]
-        while s.turn >= 0 and s.legal & (s.legal - np.uint64(1)) == np.uint64(0):
-            action = lowest(s.legal) if s.legal else np.int64(rules[0].num_cards)
-            engine.step(s, rules[0], action)
+def _blank_all(states: Any, out: Any) -> None:
+    for i in range(len(states)):
+        engine.blank(states[i], np.int64(states[i].turn), out[i])
 
 
 @kernel
-def _blank_movers(states: States, which: Index, out: States) -> None:
-    for k in range(len(which)):
-        s = states[which[k]]
-        engine.blank(s, np.int64(s.turn), out[k])
-
-
-@kernel
-def _decision_words(states: States, which: Index, seed: np.uint64, indices: Words, out: Words) -> None:
-    for k in range(len(which)):
-        s = states[which[k]]
-        out[k] = decision_word(seed, indices[which[k]], np.int64(s.turn), np.int64(s.num_played))
-
-
-@kernel
-def _payoffs_many(states: States, which: Index, rules: States, out: NDArray[np.float64]) -> None:
-    for k in range(len(which)):
-        engine.payoffs(states[which[k]], rules[0], out[k])
+def _state_vectors(states: Any, rules: Any, out: Any, size: int) -> None:
+    for i in range(len(states)):
+        observation.encode_state(states[i], rules[0], out, i * size)
 
 
 class BatchGame:
-    """Deals of one rule set, side by side.
+    """``num_games`` games side by side, a seat to move in each at all times.
+
+    Args:
+        rules: the rule set.
+        num_games: games, `B` below.
+        seed: seed of the deals.
+        num_players: seats of each game, ``[B]``, for a batch of mixed sizes; ``None`` for those of ``rules``.
+        num_threads: threads of `step`, `play_forced`, `observations` and `action_masks`; results do not depend on it.
 
     Attributes:
-        rules: the rule set.
-        seed: the seed of every deal.
-        indices: ``uint64 [B]``, the deal index of each game.
-        states: ``[B]`` records of `records.STATE_DTYPE`.
-    """
-
-    def __init__(self, rules: Rules, indices: NDArray[np.integer], seed: int = 0) -> None:
-        self.rules = rules
-        self.seed = check_seed(seed)
-        self.indices = _deal_indices(indices)
-        self.states = np.zeros(len(self.indices), STATE_DTYPE)
-        self._r = rules_record(rules)
-        self._seed = np.uint64(seed)
-        self.all = np.arange(len(self.indices))
-        self.deal(self.all)
-
-    def __len__(self) -> int:
-        return len(self.states)
-
-    def deal(self, which: Index, indices: NDArray[np.integer] | None = None) -> None:
-        """Deal the games ``which`` afresh, with new deal ``indices [K]`` if given."""
-        if indices is not None:
-            self.indices[which] = _deal_indices(indices)
-        self._check(which)
-        _deal_many(self.states, which, self._r, self._seed, self.indices)
-
-    def _check(self, which: Index) -> None:
-        """Refuse numbers that are no game: the kernels would read and write beside the array."""
-        if len(which) and not 0 <= int(which.min()) <= int(which.max()) < len(self.states):
-            raise ValueError(f"`which` must hold game numbers 0 to {len(self.states) - 1}, not {which}")
-
-    @property
-    def turns(self) -> NDArray[np.int8]:
-        """``int8 [B]``: the seat to move in each game, -1 where the deal is over."""
-        turns: NDArray[np.int8] = self.states["turn"]
-        return turns
-
-    def step(self, which: Index, actions: NDArray[np.integer]) -> None:
-        """Take ``actions [K]`` for the seats to move in the games ``which``.
-
-        Raises:
-            ValueError: not one action a game, or an illegal action (it names the game); no game has changed.
-        """
-        self._check(which)
-        actions = np.asarray(actions)
-        if not np.issubdtype(actions.dtype, np.integer):
-            raise ValueError(f"actions must be whole numbers, not {actions.dtype}")
-        actions = actions.astype(np.int64)
-        if actions.shape != which.shape:
-            raise ValueError(f"{len(which)} games need actions of shape {which.shape}, not {actions.shape}")
-        bad = int(_first_illegal(self.states, which, self._r, actions))
-        if bad >= 0:
-            game = int(which[bad])
-            if game in which[:bad]:
-                raise ValueError(f"game {game} stands twice in `which`; a step is one action a game")
-            legal = engine.legal_actions(self.states[game], self.rules)
-            raise ValueError(
-                f"illegal action {int(actions[bad])} in game {game} (deal {int(self.indices[game])} of seed"
-                f" {self.seed}, seat {int(self.turns[game])} to move); legal: {legal}"
-            )
-        _step_many(self.states, which, self._r, actions)
-
-    def play_forced(self, which: Index) -> None:
-        """Advance the games over every turn that has one legal action."""
-        self._check(which)
-        _play_forced(self.states, which, self._r)
-
-    def views(self, which: Index) -> States:
-        """View records ``[K]`` of the seats to move: what each mover may know, the rest blanked."""
-        self._check(which)
-        out = np.empty(len(which), STATE_DTYPE)
-        _blank_movers(self.states, which, out)
-        return out
-
-    def decision_words(self, which: Index) -> Words:
-        """A random word ``uint64 [K]`` for each mover's decision (`records.decision_word`)."""
-        self._check(which)
-        out = np.empty(len(which), np.uint64)
-        _decision_words(self.states, which, self._seed, self.indices, out)
-        return out
-
-    def payoffs(self, which: Index) -> NDArray[np.float64]:
-        """Payoffs ``[K, 6]`` by seat of the finished games ``which``; seats that do not exist get 0.
-
-        Raises:
-            ValueError: a game that is not over.
-        """
-        self._check(which)
-        on = which[self.turns[which] >= 0]
-        if len(on):
-            raise ValueError(f"game {int(on[0])} is not over: it has no payoffs yet")
-        out = np.empty((len(which), MAX_PLAYERS))
-        _payoffs_many(self.states, which, self._r, out)
-        return out
-
-    def observations(
-        self, which: Index, seats: Index | None = None
-    ) -> tuple[observation.Int8Array, observation.Int8Array]:
-        """Observations ``int8 [K, D]`` and action masks ``int8 [K, C + 1]`` of ``seats [K]``, or of the movers.
-
-        Raises:
-            ValueError: seats that do not exist, or not one a game.
-        """
-        self._check(which)
-        n = self.rules.num_players
-        if seats is not None and (seats.shape != which.shape or not ((seats >= 0) & (seats < n)).all()):
-            raise ValueError(f"{len(which)} games need as many seats from 0 to {n - 1}, not {seats}")
-        num_cards = self.rules.deck.num_cards
-        out = np.empty((len(which), observation.observation_layout(num_cards).size), np.int8)
-        masks = np.empty((len(which), num_cards + 1), np.int8)
-        if seats is None:
-            observation.encode_movers(self.states[which], self._r, out, masks)
-        else:
-            observation.encode_seats(self.states[which], self._r, seats, out, masks)
-        return out, masks
-
-
-def _deal_indices(indices: NDArray[np.integer]) -> Words:
-    """Deal indices as ``uint64``.
+        states: the engine's records ``[B]`` of `records.STATE_DTYPE`, all hands included: for solvers and critics.
+        indices: ``uint64 [B]``, the deal that each game is in.
 
     Raises:
-        ValueError: not whole numbers from 0.
+        ValueError: numbers that cannot be.
+        RulesError: rules that cannot be played by one of ``num_players``.
     """
-    indices = np.asarray(indices)
-    if not np.issubdtype(indices.dtype, np.integer) or (len(indices) and int(indices.min()) < 0):
-        raise ValueError(f"deal indices must be whole numbers from 0, not {indices}")
-    return indices.astype(np.uint64)
+
+    def __init__(
+        self,
+        rules: Rules,
+        num_games: int,
+        seed: int = 0,
+        *,
+        num_players: Sequence[int] | NDArray[np.integer] | None = None,
+        num_threads: int = 1,
+    ) -> None:
+        if num_games < 1:
+            raise ValueError(f"num_games must be at least 1, not {num_games}")
+        most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined] # set at run time
+        if not 1 <= num_threads <= most:
+            raise ValueError(f"num_threads must be 1 to {most} (numba's threads on this machine), not {num_threads}")
+        players = np.full(num_games, rules.num_players) if num_players is None else np.asarray(num_players)
+        if players.shape != (num_games,) or not np.issubdtype(players.dtype, np.integer):
+            raise ValueError(f"num_players must be {num_games} whole numbers, one a game, not {num_players!r}")
+        for n in np.unique(players):
+            Rules.of(rules, num_players=int(n))
+        self.rules = rules
+        self.num_games = num_games
+        self.num_threads = num_threads
+        self.states: States = np.zeros(num_games, STATE_DTYPE)
+        self.indices = np.zeros(num_games, np.uint64)
+        self._players = players.astype(np.int8)
+        self._r = rules_record(rules)
+        self._num_actions = rules.pass_action + 1
+        self._layout = observation.observation_layout(rules.deck.num_cards)
+        self._done = np.zeros(num_games, np.bool_)
+        self._payoffs = np.zeros((num_games, MAX_PLAYERS))
+        self._places = np.zeros((num_games, MAX_PLAYERS), np.uint8)
+        self._observations: Int8Array | None = None
+        self._masks: Int8Array | None = None
+        self.reset(seed)
+
+    def __len__(self) -> int:
+        return self.num_games
+
+    def reset(self, seed: int | None = None) -> None:
+        """Deal every game its first deal again; of another ``seed`` if given."""
+        if seed is not None:
+            self.seed = check_seed(seed)
+        self.indices[:] = np.arange(self.num_games)
+        _deal_all(self.states, self._r, self._players, np.uint64(self.seed), self.indices)
+
+    # --- the moment ---
+
+    def seats(self) -> NDArray[np.int8]:
+        """The seat to move in each game, ``int8 [B]`` (a view of the records)."""
+        seats: NDArray[np.int8] = self.states["turn"]
+        return seats
+
+    def forced(self) -> NDArray[np.bool_]:
+        """Whether the seat to move has one legal action, ``bool [B]``."""
+        legal = self.states["legal"]
+        forced: NDArray[np.bool_] = (legal & (legal - np.uint64(1))) == 0
+        return forced
+
+    def observations(self, out: Int8Array | None = None) -> Int8Array:
+        """What the seats to move observe, ``int8 [B, D]``.
+
+        Args:
+            out: a C-contiguous buffer of that shape. Without one the batch's own is filled and returned, the same
+                array at every call.
+
+        Raises:
+            ValueError: a buffer of another shape, type or memory layout.
+        """
+        size = self._layout.size
+        if out is None:
+            if self._observations is None:
+                self._observations = np.empty((self.num_games, size), np.int8)
+            out = self._observations
+        flat = self._flat(out, size)
+        if self.num_threads == 1:
+            _observe_run(self.states, self._r, 0, self.num_games, flat, size)
+        else:
+            numba.set_num_threads(self.num_threads)
+            _observe_threads(self.states, self._r, flat, size)
+        return out
+
+    def action_masks(self, out: Int8Array | None = None) -> Int8Array:
+        """The legal actions of the seats to move, ``int8 [B, C + 1]``; ``out`` as in `observations`."""
+        if out is None:
+            if self._masks is None:
+                self._masks = np.empty((self.num_games, self._num_actions), np.int8)
+            out = self._masks
+        flat = self._flat(out, self._num_actions)
+        if self.num_threads == 1:
+            _masks_run(self.states, self._r, 0, self.num_games, flat, self._num_actions)
+        else:
+            numba.set_num_threads(self.num_threads)
+            _masks_threads(self.states, self._r, flat, self._num_actions)
+        return out
+
+    def _flat(self, out: Int8Array, size: int) -> Int8Array:
+        if out.shape != (self.num_games, size) or out.dtype != np.int8 or not out.flags.c_contiguous:
+            raise ValueError(
+                f"the buffer must be C-contiguous int8 of shape ({self.num_games}, {size}), not {out.dtype} {out.shape}"
+            )
+        return out.reshape(-1)
+
+    def views(self) -> States:
+        """View records ``[B]``: what each seat to move may know, the rest blanked (for bots)."""
+        out = np.empty(self.num_games, STATE_DTYPE)
+        _blank_all(self.states, out)
+        return out
+
+    def state_vectors(self) -> Int8Array:
+        """The full-information states ``int8 [B, D_state]``, for centralised critics."""
+        size = observation.state_layout(self.rules.deck.num_cards).size
+        out = np.empty((self.num_games, size), np.int8)
+        _state_vectors(self.states, self._r, out.reshape(-1), size)
+        return out
+
+    def sample_actions(self, rng: np.random.Generator) -> Index:
+        """A uniformly random legal action for each game, ``int64 [B]``."""
+        out = np.empty(self.num_games, np.int64)
+        _sample(self.states, self._r, rng.integers(0, 2**64, dtype=np.uint64), out)
+        return out
+
+    # --- playing ---
+
+    def step(self, actions: NDArray[np.integer], *, check: bool = True) -> Finished:
+        """Take an action for the seat to move in every game, and deal finished games anew.
+
+        Args:
+            actions: ``[B]`` card ids or PASS.
+            check: refuse illegal actions. ``False`` is the fast path for callers that follow the masks: there an
+                illegal action leaves its game as it was, in silence.
+
+        Raises:
+            ValueError: not one whole number a game, or an illegal action (it names the game); no game has changed.
+        """
+        given = np.asarray(actions)
+        if given.shape != (self.num_games,) or not np.issubdtype(given.dtype, np.integer):
+            raise ValueError(f"actions must be {self.num_games} whole numbers, not {given.dtype} {given.shape}")
+        chosen = given.astype(np.int64, copy=False)
+        if check:
+            self._refuse_illegal(chosen)
+        before = self.indices.copy()
+        arguments = (np.uint64(self.seed), self.indices, self._done, self._payoffs, self._places)
+        if self.num_threads == 1:
+            _step_run(self.states, self._r, 0, self.num_games, chosen, *arguments)
+        else:
+            numba.set_num_threads(self.num_threads)
+            _step_threads(self.states, self._r, chosen, *arguments)
+        return self._finished(before)
+
+    def play_forced(self) -> Finished:
+        """Play every turn that has one legal action, in each game until its seat has a choice or its deal has ended.
+
+        A game whose deal ended stands at the start of its next deal, however forced that may be; call again, or step.
+        """
+        before = self.indices.copy()
+        arguments = (np.uint64(self.seed), self.indices, self._done, self._payoffs, self._places)
+        if self.num_threads == 1:
+            _forced_run(self.states, self._r, 0, self.num_games, *arguments)
+        else:
+            numba.set_num_threads(self.num_threads)
+            _forced_threads(self.states, self._r, *arguments)
+        return self._finished(before)
+
+    def _refuse_illegal(self, actions: Index) -> None:
+        game = int(_first_illegal(self.states, self._r, actions))
+        if game >= 0:
+            legal = engine.legal_actions(self.states[game], self.rules)
+            raise ValueError(
+                f"illegal action {int(actions[game])} in game {game} (deal {int(self.indices[game])} of seed"
+                f" {self.seed}, seat {int(self.states['turn'][game])} to move); legal: {legal}"
+            )
+
+    def _finished(self, before: NDArray[np.uint64]) -> Finished:
+        games = np.flatnonzero(self._done)
+        return Finished(games, before[games], self._payoffs[games], self._places[games])

@@ -149,6 +149,13 @@ def deal(s: Any, r: Any, num_players: int, dealer: int, seed: np.uint64, index: 
             return
 
 
+@kernel
+def deal_index(s: Any, r: Any, num_players: int, seed: np.uint64, index: np.uint64) -> None:
+    """`deal`, with the dealer that the deal's place in its match gives (section 9; `Rules.dealer`)."""
+    dealer = (num_players - 1 + np.int64(index % np.uint64(r.deals))) % num_players
+    deal(s, r, num_players, dealer, seed, index)
+
+
 # --- a turn ----------------------------------------------------------------------------------------------------------
 
 

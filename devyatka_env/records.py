@@ -7,6 +7,7 @@ are compiled at their first call and cached on disk by numba.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -87,13 +88,22 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The result is typed loosely: numba takes NumPy's numbers and Python's alike.
     """
-    compiled: Any = numba.njit(cache=True, error_model="numpy", boundscheck=False)(function)
+    return _stamped(numba.njit(cache=True, error_model="numpy", boundscheck=False)(function))
+
+
+def _stamped(compiled: Any) -> Callable[..., Any]:
+    """Let a kernel's cache on disk go stale whenever any module with kernels changes."""
     # numba looks only at the kernel's own file to see whether its cache is stale, but a kernel has others compiled into
     # it. No public setting covers that; tests/test_kernel_cache.py watches this private one.
     cache_file = compiled._cache._cache_file
     cache_file._source_stamp = (cache_file._source_stamp, _kernel_sources())
     loose: Callable[..., Any] = compiled
     return loose
+
+
+def parallel_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel whose ``numba.prange`` loops run on several threads (`numba.set_num_threads`)."""
+    return _stamped(numba.njit(cache=True, parallel=True, error_model="numpy", boundscheck=False)(function))
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,7 +118,7 @@ def _kernel_sources() -> str:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         source = path.read_bytes()
-        if b"@kernel" in source or b"@inlined" in source:
+        if re.search(rb"^@(kernel|parallel_kernel|inlined)$", source, re.MULTILINE):
             digest.update(source)
     return digest.hexdigest()
 
@@ -209,6 +219,17 @@ def count(mask: np.uint64) -> int:
 def lowest(mask: np.uint64) -> int:
     """The lowest card id of a bitboard (64 for an empty one)."""
     return count((mask & (~mask + np.uint64(1))) - np.uint64(1))
+
+
+@kernel
+def random_card(mask: np.uint64, word: np.uint64) -> int:
+    """The card of a non-empty bitboard that a random word picks, each alike.
+
+    The high half of the word times the count, halved again, is a uniform index (its bias is below 2**-26).
+    """
+    for _ in range(((word >> np.uint64(32)) * np.uint64(count(mask))) >> np.uint64(32)):
+        mask &= mask - np.uint64(1)
+    return lowest(mask)
 
 
 def check_seed(seed: object, name: str = "seed") -> int:

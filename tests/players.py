@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from devyatka_env import PlayerView, Rules
-from devyatka_env.batch import BatchGame
 from devyatka_env.bots import RandomBot
 from devyatka_env.bots.network import MLP
 from devyatka_env.bots.play import ask_bots
+from devyatka_env.deals import Deals
 from devyatka_env.envs.single_agent import DevyatkaEnv
 
 RULES = Rules.of("first_out")
@@ -46,9 +46,9 @@ def tiny_network(seed: int = 0, gain: float = 100.0) -> MLP:
     return network
 
 
-def moments(count: int = 300, plies: int = 6) -> BatchGame:
+def moments(count: int = 300, plies: int = 6) -> Deals:
     """Games of `RULES` some random plies in, all of them on."""
-    games = BatchGame(RULES, np.arange(count), 1)
+    games = Deals(RULES, np.arange(count), 1)
     for _ in range(plies):
         ask_bots(games, [RandomBot()], np.zeros(count, np.int64), games.all)
     return games

@@ -12,9 +12,9 @@ from helpers import COMBINATIONS, random_moment
 from redeal import redeal
 
 from devyatka_env import Game, PlayerView, Rules, bot_names, bots, make_bot, register_bot
-from devyatka_env.batch import BatchGame
 from devyatka_env.bots import Bot, BotError, CallableBot, GreedyBot, RandomBot, make_opponents
-from devyatka_env.bots.play import ask_bots, play_out
+from devyatka_env.bots.play import ask_bots, play_on
+from devyatka_env.deals import Deals
 from devyatka_env.envs.single_agent import DevyatkaEnv
 from devyatka_env.evaluation import evaluate
 
@@ -27,9 +27,9 @@ def first_card(view: PlayerView, rng: np.random.Generator) -> int:
     return view.legal_actions()[0]
 
 
-def in_mid_deal(rules: Rules, count: int = 60, plies: int = 8, seed: int = 0) -> tuple[BatchGame, np.ndarray[Any, Any]]:
+def in_mid_deal(rules: Rules, count: int = 60, plies: int = 8, seed: int = 0) -> tuple[Deals, np.ndarray[Any, Any]]:
     """Games some random plies in, and the numbers of those still on."""
-    games = BatchGame(rules, np.arange(count), seed)
+    games = Deals(rules, np.arange(count), seed)
     for _ in range(plies):
         running = np.flatnonzero(games.turns >= 0)
         ask_bots(games, [RandomBot()], np.zeros(len(running), np.int64), running)
@@ -91,8 +91,8 @@ def test_register_bot__makes_it_available_everywhere_once(monkeypatch: pytest.Mo
 @every_bot
 @every_combination
 def test_bot__plays_legal_cards_to_the_end_of_every_game(name: str, preset: str, seats: int) -> None:
-    games = BatchGame(Rules.of(preset, num_players=seats), np.arange(100), seed=seats)
-    play_out(games, [make_bot(name)], np.zeros((100, seats), np.int64))  # an illegal card is a BotError
+    games = Deals(Rules.of(preset, num_players=seats), np.arange(100), seed=seats)
+    play_on(games, [make_bot(name)], np.zeros((100, seats), np.int64), games.all)  # an illegal card is a BotError
     assert (games.turns == -1).all()
     assert (games.states["status"] >= 0).all()  # and a foul would have been an exclusion
 
@@ -236,7 +236,7 @@ def test_function__an_answer_that_is_no_legal_action_is_refused_with_the_name_an
     def wrong(view: PlayerView, rng: np.random.Generator) -> Any:
         return answer
 
-    games = BatchGame(Rules.of("first_out"), np.arange(5), seed=3)
+    games = Deals(Rules.of("first_out"), np.arange(5), seed=3)
     assert all(games.states["legal"] == 1 << 12)  # the nine of diamonds opens
     before = games.states.tobytes()
     with pytest.raises(BotError, match=r"bot wrong failed \(deal 0 and 4 more of seed 3\)"):
@@ -258,7 +258,7 @@ def test_function__gets_the_movers_view_and_the_randomness_of_the_decision() -> 
     seen = []
     for indices in (np.arange(40), np.arange(39, -1, -1)):
         draws.clear()
-        games = BatchGame(rules, indices, seed=5)
+        games = Deals(rules, indices, seed=5)
         ask_bots(games, [bot], np.zeros(40, np.int64), games.all)
         seen.append(dict(draws))
     assert seen[0] == seen[1]  # a function of the deal, not of its place in the batch

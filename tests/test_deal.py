@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from helpers import COMBINATIONS, card_ids, state_bytes
 
-from devyatka_env.batch import BatchGame
 from devyatka_env.cards import CardTextError
+from devyatka_env.deals import Deals
 from devyatka_env.game import DealError, Game
 from devyatka_env.rules import Rules
 
@@ -157,7 +157,7 @@ def test_deal__depends_on_seed_and_index_and_on_nothing_dealt_before(preset: str
     backward = [Game.deal(rules, seed, index).position for seed in (1, 0) for index in reversed(range(20))]
     assert forward == backward[::-1]
     assert len(set(forward)) == len(forward)
-    batch = BatchGame(rules, np.array([19, 3, 3, 0]), seed=1)
+    batch = Deals(rules, np.array([19, 3, 3, 0]), seed=1)
     for game, index in enumerate((19, 3, 3, 0)):
         assert state_bytes(batch.states[game : game + 1]) == state_bytes(Game.deal(rules, 1, index).states)
 
@@ -201,7 +201,7 @@ def chi_square(counts: Iterable[int], expected: float) -> float:
 
 def test_deal__every_card_goes_to_every_seat_equally_often() -> None:
     deals = 20_000
-    hands = BatchGame(Rules.of("first_out"), np.arange(deals)).states["hands"][:, :4]
+    hands = Deals(Rules.of("first_out"), np.arange(deals)).states["hands"][:, :4]
     cells = [int((hands[:, seat] >> np.uint64(card) & np.uint64(1)).sum()) for card in range(36) for seat in range(4)]
     # Hand sizes are fixed, which makes the cells of a seat a little too even: hence 35/36 (Friedman's statistic).
     assert_chi_square(chi_square(cells, deals / 4) * 35 / 36, freedom=35 * 3)
@@ -210,7 +210,7 @@ def test_deal__every_card_goes_to_every_seat_equally_often() -> None:
 def tiny_deals(seed: int, indices: np.ndarray) -> list[tuple[int, ...]]:
     """Deals of six cards to two seats: 20 are possible."""
     rules = Rules.of(TINY, num_players=2)
-    return [tuple(hands) for hands in BatchGame(rules, indices, seed).states["hands"][:, :2].tolist()]
+    return [tuple(hands) for hands in Deals(rules, indices, seed).states["hands"][:, :2].tolist()]
 
 
 def test_deal__every_deal_of_a_mini_deck_is_equally_likely() -> None:
@@ -232,7 +232,7 @@ def test_deal__neighbouring_deals_are_independent(neighbour: str) -> None:
 
 def test_deal__without_a_starter_is_dealt_again_and_stays_fair() -> None:
     rules = Rules.of(TINY, num_players=2, opening="left_of_dealer", cards_per_seat=1)
-    hands = BatchGame(rules, np.arange(18_000), seed=1).states["hands"][:, :2].tolist()
+    hands = Deals(rules, np.arange(18_000), seed=1).states["hands"][:, :2].tolist()
     counts = Counter(tuple(pair) for pair in hands)
     starters = {1 << 1, 1 << 4}
     possible = {(1 << a, 1 << b) for a in range(6) for b in range(6) if a != b and {1 << a, 1 << b} & starters}

@@ -18,7 +18,7 @@ from helpers import COMBINATIONS, card_ids, choose_rules, fouls, referee_of, ref
 from referee import Referee, RefereeError, RefereeRules
 
 from devyatka_env import engine
-from devyatka_env.batch import BatchGame
+from devyatka_env.deals import Deals
 from devyatka_env.game import DealError, Game, IllegalActionError
 from devyatka_env.records import States, rules_record
 from devyatka_env.rules import PAYOFFS, Rules
@@ -131,7 +131,7 @@ def test_random_games__engine_and_referee_agree_after_every_action(preset: str, 
     rules = Rules.of(preset, num_players=seats)
     rng = random.Random(f"{preset} {seats}")
     seed = rng.getrandbits(64)
-    batch = BatchGame(rules, np.arange(games), seed)
+    batch = Deals(rules, np.arange(games), seed)
     reasons = set()
     for index in range(games):
         game = Game.deal(rules, seed, index)

@@ -16,9 +16,9 @@ import devyatka_env
 PLAY_BOTH = """
 import numpy as np
 from devyatka_env import Game, Rules
-from devyatka_env.batch import BatchGame
+from devyatka_env.deals import Deals
 rules = Rules.of("first_out")
-game, games = Game.deal(rules), BatchGame(rules, np.zeros(1, np.int64))
+game, games = Game.deal(rules), Deals(rules, np.zeros(1, np.int64))
 game.play("9♦")
 games.step(games.all, np.array([rules.opening_card]))
 print(int(game.record["num_played"]), int(games.states["num_played"][0]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import COMBINATIONS, choose_rules, play_random, random_moment
 
-from devyatka_env.batch import BatchGame
+from devyatka_env.deals import Deals
 from devyatka_env.game import Game
 from devyatka_env.observation import (
     FLAGS,
@@ -208,7 +208,7 @@ def test_batch_encoders__give_the_rows_of_the_single_encoder(preset: str, seats:
 
 def test_batch_game__observations_are_those_of_its_games() -> None:
     rules = Rules.of("any_nine", num_players=3)
-    batch = BatchGame(rules, np.arange(6), seed=4)
+    batch = Deals(rules, np.arange(6), seed=4)
     which, seats = np.array([5, 1, 1]), np.array([0, 2, 1])
     for asked in (None, seats):
         observations, masks = batch.observations(which, asked)

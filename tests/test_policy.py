@@ -12,10 +12,10 @@ from stable_baselines3 import PPO
 from training_helpers import MINI, random_legal
 
 from devyatka_env import Rules
-from devyatka_env.batch import BatchGame
 from devyatka_env.bots import PolicyBot
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import MLP, PolicyNetwork
+from devyatka_env.deals import Deals
 from devyatka_env.envs.sb3 import DevyatkaVecEnv
 from devyatka_env.observation import Int8Array, observation_layout
 from training.policy import MaskedPolicy, policy_of
@@ -204,7 +204,7 @@ def test_checkpoint__of_the_policys_network_plays_as_the_policy_does(tmp_path: P
         mlp_of(model).policy_head.weight.mul_(100)  # opinions strong enough to differ from card order
     write_checkpoint(tmp_path / "c", policy_of(model).network.state_dict(), [rules], SPEC)
     bot = PolicyBot.load(tmp_path / "c")
-    games = BatchGame(rules, np.arange(300), 9)
+    games = Deals(rules, np.arange(300), 9)
     rng = np.random.default_rng(0)
     which, compared, distinct = games.all, 0, set()
     while len(which):

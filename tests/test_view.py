@@ -11,8 +11,8 @@ from helpers import COMBINATIONS, card_ids, play_random, random_moment, state_by
 from redeal import redeal
 
 from devyatka_env import engine
-from devyatka_env.batch import BatchGame
 from devyatka_env.cards import to_mask
+from devyatka_env.deals import Deals
 from devyatka_env.game import Game
 from devyatka_env.observation import encode_at, observation_layout
 from devyatka_env.records import STATE_DTYPE, rules_record
@@ -250,5 +250,5 @@ def test_equality__looks_at_facts_and_not_at_padding() -> None:
     game = Game.deal(rules, 2, 5)
     memory: Any = np.full(STATE_DTYPE.itemsize, 255, np.uint8)
     record = memory.view(STATE_DTYPE)
-    record[0] = BatchGame(rules, np.array([5]), seed=2).views(np.array([0]))[0]
+    record[0] = Deals(rules, np.array([5]), seed=2).views(np.array([0]))[0]
     assert PlayerView(record, rules, game.turn) == game.view(game.turn)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from devyatka_env.bots.base import ActFunction, Bot, CallableBot, CompiledBot
+from devyatka_env.bots.base import ActFunction, Bot, CallableBot
 from devyatka_env.bots.checkpoint import MANIFEST, CheckpointError
 from devyatka_env.bots.play import BotError
 from devyatka_env.bots.policy import PolicyBot
-from devyatka_env.bots.scripted import SCRIPTED, GreedyBot, RandomBot
+from devyatka_env.bots.scripted import SCRIPTED, GreedyBot, RandomBot, ScriptedBot
 
 BotSpec = str | Bot | ActFunction | Path
 
@@ -83,6 +83,17 @@ def _split_options(text: str) -> tuple[str, list[str]]:
 
 
 __all__ = [
-    "Bot", "BotError", "BotSpec", "CallableBot", "CheckpointError", "CompiledBot", "GreedyBot", "PolicyBot",
-    "RandomBot", "bot_names", "make_bot", "make_opponents", "register_bot",
+    "Bot",
+    "BotError",
+    "BotSpec",
+    "CallableBot",
+    "CheckpointError",
+    "GreedyBot",
+    "PolicyBot",
+    "RandomBot",
+    "ScriptedBot",
+    "bot_names",
+    "make_bot",
+    "make_opponents",
+    "register_bot",
 ]  # fmt: skip

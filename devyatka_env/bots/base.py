@@ -9,12 +9,12 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.records import States, rules_record
+from devyatka_env.records import States
 from devyatka_env.rules import Rules
 from devyatka_env.view import PlayerView
 
@@ -74,27 +74,6 @@ class CallableBot(Bot):
     def act(self, view: PlayerView, rng: np.random.Generator) -> int:
         """Ask the function."""
         return operator.index(self._function(view, rng))
-
-
-class CompiledBot(Bot):
-    """A bot whose choice is an engine kernel ``(views, rules, words, actions)`` over arrays of records.
-
-    Attributes:
-        kernel: fills ``actions int64 [B]``; never reads more of a record than its mover may know.
-    """
-
-    kernel: ClassVar[Callable[..., Any]]
-
-    def act(self, view: PlayerView, rng: np.random.Generator) -> int:
-        """Choose for a single view."""
-        word = rng.integers(0, 2**64, size=1, dtype=np.uint64)
-        return int(self.act_batch(view.record, view.rules, word)[0])
-
-    def act_batch(self, views: States, rules: Rules, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Choose for every view record in compiled code."""
-        actions = np.empty(len(views), np.int64)
-        type(self).kernel(views, rules_record(rules), words, actions)
-        return actions
 
 
 def unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:

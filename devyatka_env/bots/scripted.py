@@ -1,4 +1,7 @@
-"""Scripted bots: compiled, honest, a few lines each. A new one is a kernel, a class and a row of `SCRIPTED`."""
+"""Scripted bots: compiled, honest, a few lines each.
+
+A new one is a kernel, its line in `scripted_choice`, a class and its place in `SCRIPTED`.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots.base import CompiledBot
-from devyatka_env.records import States, count, kernel, lowest
+from devyatka_env.bots.base import Bot
+from devyatka_env.records import States, kernel, lowest, random_card, rules_record
+from devyatka_env.rules import Rules
+from devyatka_env.view import PlayerView
 
 Actions = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 
 @kernel
-def _random_many(views: States, rules: States, words: Words, actions: Actions) -> None:
-    for i in range(len(views)):
-        legal = views[i].legal
-        if legal == np.uint64(0):
-            actions[i] = rules[0].num_cards
-            continue
-        # The high half of the word times the count, halved again: a uniform index (bias below 2**-29).
-        index = ((words[i] >> np.uint64(32)) * np.uint64(count(legal))) >> np.uint64(32)
-        for _ in range(index):
-            legal &= legal - np.uint64(1)
-        actions[i] = lowest(legal)
-
-
-class RandomBot(CompiledBot):
-    """Plays a uniformly random legal card: the floor of every table."""
-
-    name = "random"
-    kernel = _random_many
+def random_choice(s: Any, r: Any, word: np.uint64) -> int:
+    """A uniformly random legal card; PASS for a stuck seat."""
+    legal = s.legal
+    if legal == np.uint64(0):
+        return int(r.num_cards)
+    return random_card(legal, word)
 
 
 @kernel
@@ -64,7 +57,7 @@ def _side_score(hand: np.uint64, card: int, edge: int, step: int) -> int:
 
 
 @kernel
-def _greedy_choice(s: Any, r: Any) -> int:
+def greedy_choice(s: Any, r: Any) -> int:
     """The legal card with the best score; the lowest id among equals, so that the bot is deterministic."""
     hand = s.hands[s.turn]
     legal = s.legal
@@ -88,16 +81,51 @@ def _greedy_choice(s: Any, r: Any) -> int:
 
 
 @kernel
-def _greedy_many(views: States, rules: States, words: Words, actions: Actions) -> None:
+def scripted_choice(code: int, s: Any, r: Any, word: np.uint64) -> int:
+    """The action of scripted bot number ``code`` (an index into `SCRIPTED`) in view record ``s``."""
+    if code == 0:
+        return random_choice(s, r, word)
+    return greedy_choice(s, r)
+
+
+@kernel
+def _choose_many(code: int, views: States, rules: States, words: Words, actions: Actions) -> None:
     for i in range(len(views)):
-        actions[i] = _greedy_choice(views[i], rules[0])
+        actions[i] = scripted_choice(code, views[i], rules[0], words[i])
 
 
-class GreedyBot(CompiledBot):
+class ScriptedBot(Bot):
+    """A bot whose choice is a compiled kernel, so that whole games run without leaving compiled code."""
+
+    def act(self, view: PlayerView, rng: np.random.Generator) -> int:
+        """Choose for a single view."""
+        word = rng.integers(0, 2**64, size=1, dtype=np.uint64)
+        return int(self.act_batch(view.record, view.rules, word)[0])
+
+    def act_batch(self, views: States, rules: Rules, words: Words) -> Actions:
+        """Choose for every view record."""
+        actions = np.empty(len(views), np.int64)
+        code = next(SCRIPTED.index(one) for one in type(self).__mro__ if one in SCRIPTED)
+        _choose_many(code, views, rules_record(rules), words, actions)
+        return actions
+
+
+class RandomBot(ScriptedBot):
+    """Plays a uniformly random legal card: the floor of every table."""
+
+    name = "random"
+
+
+class GreedyBot(ScriptedBot):
     """Walks towards its own far cards, opens nothing that helps others more, holds blockers (advice of 000 and 002)."""
 
     name = "greedy"
-    kernel = _greedy_many
 
 
-SCRIPTED = (RandomBot, GreedyBot)
+# A bot's place here is its code in `scripted_choice`.
+SCRIPTED: tuple[type[ScriptedBot], ...] = (RandomBot, GreedyBot)
+
+
+def scripted_code(bot: Bot) -> int:
+    """The code of a scripted bot; -1 for any other, a subclass included: it may play another way."""
+    return SCRIPTED.index(type(bot)) if type(bot) in SCRIPTED else -1

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from devyatka_env.batch import BatchGame
 from devyatka_env.bots import Bot, BotSpec, make_opponents
-from devyatka_env.bots.play import ask_bots
+from devyatka_env.bots.play import OUTSIDE, play_on
+from devyatka_env.deals import Deals
 from devyatka_env.envs.core import Table
 from devyatka_env.observation import Int8Array
 from devyatka_env.rules import Rules
-
-LEARNER = -1
 
 
 class DevyatkaVecEnv(VecEnv):
@@ -55,9 +53,9 @@ class DevyatkaVecEnv(VecEnv):
         self.moves = 0  # cards laid by all seats of the finished deals
         self._first_deal = first_deal
         self._rng = np.random.default_rng([seed, first_deal])
-        self._games = BatchGame(rules, np.arange(first_deal, first_deal + num_envs), seed)
+        self._games = Deals(rules, np.arange(first_deal, first_deal + num_envs), seed)
         self._seats = np.zeros(num_envs, np.int64)
-        self._seating = np.full((num_envs, rules.num_players), LEARNER)
+        self._seating = np.full((num_envs, rules.num_players), OUTSIDE)
         self._decisions = np.zeros(num_envs, np.int64)
         self._actions: NDArray[np.int64] = np.zeros(num_envs, np.int64)
         self._infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
@@ -93,14 +91,14 @@ class DevyatkaVecEnv(VecEnv):
         self._seat(self._games.all)
 
     def _seat(self, which: NDArray[np.int64]) -> None:
-        """Give every seat of the games ``which`` its player: a number in the bots, or `LEARNER`."""
+        """Give every seat of the games ``which`` its player: a number in the bots, or `OUTSIDE`."""
         n = self.rules.num_players
         if self._weights is None:
-            lineup = np.array([LEARNER, *range(n - 1)])
+            lineup = np.array([OUTSIDE, *range(n - 1)])
             self._seating[which] = lineup[(np.arange(n)[None, :] - self._seats[which, None]) % n]
         else:
             self._seating[which] = self._rng.choice(len(self._bots), size=(len(which), n), p=self._weights)
-            self._seating[which, self._seats[which]] = LEARNER
+            self._seating[which, self._seats[which]] = OUTSIDE
 
     # --- the VecEnv API ---
 
@@ -108,7 +106,7 @@ class DevyatkaVecEnv(VecEnv):
         """Deal every game afresh, from the first deal of the seed, and play on to the learner's first turn."""
         everything = self._games.all
         if self._seeds[0] is not None:
-            self._games = BatchGame(self.rules, self._first_deal + everything, self._seeds[0])
+            self._games = Deals(self.rules, self._first_deal + everything, self._seeds[0])
             self._rng = np.random.default_rng([self._seeds[0], self._first_deal])
             self._reset_seeds()
         else:
@@ -130,16 +128,7 @@ class DevyatkaVecEnv(VecEnv):
 
     def _play_on(self, which: NDArray[np.int64]) -> None:
         """Play the games ``which`` to the learner's next turn, or to the end of the deal."""
-        games, active = self._games, which
-        while True:
-            if self.skip_forced:
-                games.play_forced(active)
-            active = active[games.turns[active] >= 0]
-            players = self._seating[active, games.turns[active]]
-            active, players = active[players != LEARNER], players[players != LEARNER]
-            if not len(active):
-                return
-            ask_bots(games, self._bots, players, active)
+        play_on(self._games, self._bots, self._seating, which, skip_forced=self.skip_forced)
 
     def _observe(self, which: NDArray[np.int64]) -> dict[str, Int8Array]:
         observations, masks = self._games.observations(which, self._seats[which])

@@ -157,10 +157,10 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
                 if table.is_match_over:
                     return due
                 table.next_deal()
+            elif (table.turn != self.seat or self._skip_forced) and (forced := self._forced_action()) is not None:
+                table.step(forced)
             elif table.turn != self.seat:
                 self._opponent_turn()
-            elif self._skip_forced and (forced := self._forced_action()) is not None:
-                table.step(forced)
             else:
                 return due
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.batch import BatchGame
 from devyatka_env.bots.base import Bot
-from devyatka_env.bots.play import play_out
+from devyatka_env.bots.play import play_on
+from devyatka_env.deals import Deals
 from devyatka_env.evaluation.stats import Estimate, Mean
 from devyatka_env.rules import Rules
 
@@ -136,15 +136,15 @@ def evaluate(
 
 def _play_rotations(
     bots: Sequence[Bot], rules: Rules, indices: NDArray[np.int64], seed: int
-) -> tuple[BatchGame, NDArray[np.int64]]:
+) -> tuple[Deals, NDArray[np.int64]]:
     """Play each deal once with bot 0 in every seat; game ``d * n + k`` has it in seat ``k``."""
     n = rules.num_players
     unique = list(dict.fromkeys(bots))  # one call for all seats that the same bot holds
     numbers = np.array([unique.index(bot) for bot in bots])
     seats = np.tile(np.arange(n), len(indices))
     seating = numbers[(np.arange(n)[None, :] - seats[:, None]) % n]
-    games = BatchGame(rules, np.repeat(indices, n), seed)
-    play_out(games, unique, seating)
+    games = Deals(rules, np.repeat(indices, n), seed)
+    play_on(games, unique, seating, games.all)
     return games, seats
 
 
@@ -156,7 +156,7 @@ class _Tally:
         self.by_seat = [Mean() for _ in range(num_players)]
         self.opening, self.not_opening = Mean(), Mean()
 
-    def add(self, games: BatchGame, seats: NDArray[np.int64]) -> None:
+    def add(self, games: Deals, seats: NDArray[np.int64]) -> None:
         """Count finished games, ``n`` a deal, the candidate in ``seats [B]``."""
         n = games.rules.num_players
         rows = games.all

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from devyatka_env.batch import BatchGame
 from devyatka_env.bots import PolicyBot, RandomBot
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
 from devyatka_env.bots.play import ask_bots
+from devyatka_env.deals import Deals
 from devyatka_env.records import States
 from devyatka_env.rules import Rules
 
@@ -31,7 +31,7 @@ GAMES, PLIES, SEED = 60, 4, 1
 
 def moments() -> tuple[States, np.ndarray]:
     """View records of seeded games some plies in, and the random word of each decision."""
-    games = BatchGame(RULES, np.arange(GAMES), SEED)
+    games = Deals(RULES, np.arange(GAMES), SEED)
     for _ in range(PLIES):
         ask_bots(games, [RandomBot()], np.zeros(GAMES, np.int64), games.all)
     return games.views(games.all), games.decision_words(games.all)

@@ -1,4 +1,4 @@
-"""`BatchGame`: many deals at once, each of them exactly the `Game` of its seed and index."""
+"""`Deals`: many deals at once, each of them exactly the `Game` of its seed and index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import COMBINATIONS, choose_rules, fouls, play_random, state_bytes
 
-from devyatka_env.batch import BatchGame
+from devyatka_env.deals import Deals
 from devyatka_env.game import Game
 from devyatka_env.records import STATE_DTYPE
 from devyatka_env.rules import Rules
@@ -17,15 +17,15 @@ from devyatka_env.rules import Rules
 ALL = np.arange(4)
 
 
-def assert_same_states(batch: BatchGame, games: list[Game]) -> None:
+def assert_same_states(batch: Deals, games: list[Game]) -> None:
     """Every record of the batch is that of its game."""
     for index, game in enumerate(games):
         assert state_bytes(batch.states[index : index + 1]) == state_bytes(game.states), (index, game.position)
 
 
-def guarded_batch(preset: str = "first_out") -> BatchGame:
+def guarded_batch(preset: str = "first_out") -> Deals:
     """Four games amid twelve records, so that a stray write lands in the guards beside them and can be seen."""
-    batch = BatchGame(Rules.of(preset), ALL, seed=3)
+    batch = Deals(Rules.of(preset), ALL, seed=3)
     memory, indices = np.zeros(12, STATE_DTYPE), np.zeros(12, np.uint64)
     memory["turn"] = -1
     memory[4:8], indices[4:8] = batch.states, batch.indices
@@ -41,7 +41,7 @@ def test_step__plays_the_games_of_the_same_seed(preset: str, seats: int) -> None
     """Random subsets of the batch move, so that its games drift apart in length; fouls included."""
     rules, rng = Rules.of(preset, num_players=seats), random.Random(f"{preset} {seats}")
     indices = np.array([0, 1, 2**40, 7, 7, 2**63], np.uint64)
-    batch = BatchGame(rules, indices, seed=2**64 - 1)
+    batch = Deals(rules, indices, seed=2**64 - 1)
     games = [Game.deal(rules, 2**64 - 1, int(index)) for index in indices]
     assert_same_states(batch, games)
     while not all(game.is_over for game in games):
@@ -63,7 +63,7 @@ def test_step__plays_the_games_of_the_same_seed(preset: str, seats: int) -> None
 
 def test_deal__replaces_the_games_named_and_no_others() -> None:
     rules = Rules.of("round", num_players=5)
-    batch = BatchGame(rules, np.arange(5), seed=6)
+    batch = Deals(rules, np.arange(5), seed=6)
     batch.step(np.array([0]), np.array([Game.deal(rules, 6, 0).legal_actions()[0]]))
     batch.deal(np.array([3, 1]), np.array([100, 2]))
     assert batch.indices.tolist() == [0, 2, 2, 100, 4]
@@ -79,7 +79,7 @@ def test_deal__replaces_the_games_named_and_no_others() -> None:
 def test_play_forced__stops_at_a_choice_or_the_end(seed: int) -> None:
     rng = random.Random(seed)
     rules = choose_rules(rng.choice)
-    batch, games = BatchGame(rules, ALL, seed), [Game.deal(rules, seed, index) for index in range(4)]
+    batch, games = Deals(rules, ALL, seed), [Game.deal(rules, seed, index) for index in range(4)]
     while True:
         batch.play_forced(np.array([0, 2, 3]))  # game 1 stays as it is
         for game in (games[0], games[2], games[3]):
@@ -100,7 +100,7 @@ def test_play_forced__stops_at_a_choice_or_the_end(seed: int) -> None:
 @pytest.mark.parametrize(("preset", "seats"), COMBINATIONS)
 def test_views__are_what_each_mover_may_know(preset: str, seats: int) -> None:
     rules = Rules.of(preset, num_players=seats)
-    batch, games = BatchGame(rules, ALL, seed=8), [Game.deal(rules, 8, index) for index in range(4)]
+    batch, games = Deals(rules, ALL, seed=8), [Game.deal(rules, 8, index) for index in range(4)]
     for index, game in enumerate(games):
         for _ in range(index * 3):
             if not game.is_over:
@@ -119,7 +119,7 @@ def test_views__are_what_each_mover_may_know(preset: str, seats: int) -> None:
 
 def words_of(rules: Rules, indices: list[int], seed: int, plies: int) -> dict[tuple[int, int, int], int]:
     """The decision word at every (deal index, seat, cards laid) of the batch over some plies."""
-    batch = BatchGame(rules, np.array(indices), seed)
+    batch = Deals(rules, np.array(indices), seed)
     words: dict[tuple[int, int, int], int] = {}
     for _ in range(plies):
         which = np.flatnonzero(batch.turns >= 0)
@@ -148,7 +148,7 @@ def test_decision_words__depend_on_deal_seat_and_cards_laid_alone(explicit_pass:
 
 def test_decision_words__do_not_depend_on_what_the_cards_were() -> None:
     rules = Rules.of("first_out")
-    batch = BatchGame(rules, np.array([2, 2]), seed=5)
+    batch = Deals(rules, np.array([2, 2]), seed=5)
     games = [Game.deal(rules, 5, 2), Game.deal(rules, 5, 2)]
     rngs = [random.Random(1), random.Random(2)]
     seen: list[dict[tuple[int, int], int]] = [{}, {}]
@@ -167,7 +167,7 @@ def test_decision_words__do_not_depend_on_what_the_cards_were() -> None:
 
 
 def test_decision_words__are_fair_coins_in_every_bit() -> None:
-    batch = BatchGame(Rules.of("first_out"), np.arange(10_000), seed=1)
+    batch = Deals(Rules.of("first_out"), np.arange(10_000), seed=1)
     words = batch.decision_words(batch.all)
     for bit in range(64):
         heads = int((words >> np.uint64(bit) & np.uint64(1)).sum())
@@ -179,7 +179,7 @@ def test_decision_words__are_fair_coins_in_every_bit() -> None:
 
 @pytest.mark.parametrize("action", [0, 36, 37, -1, 2**40])
 def test_step__an_illegal_action_names_the_game_and_changes_none(action: int) -> None:
-    batch = BatchGame(Rules.of("first_out"), np.array([10, 11, 12]), seed=3)
+    batch = Deals(Rules.of("first_out"), np.array([10, 11, 12]), seed=3)
     before = state_bytes(batch.states)
     turn = Game.deal("first_out", 3, 12).turn
     message = rf"illegal action {action} in game 2 \(deal 12 of seed 3, seat {turn} to move\); legal: \[12\]"
@@ -193,7 +193,7 @@ def test_step__an_illegal_action_names_the_game_and_changes_none(action: int) ->
 def test_step__on_a_finished_game_is_refused() -> None:
     rules = Rules.of("first_out")
     game = play_random(Game.deal(rules, 3, 0), random.Random(0))
-    batch = BatchGame(rules, np.array([0, 1]), seed=3)
+    batch = Deals(rules, np.array([0, 1]), seed=3)
     for action in game.actions:
         batch.step(np.array([0]), np.array([action]))
     for action in (12, 36):
@@ -230,28 +230,28 @@ def test_step__needs_one_action_for_each_game_and_each_game_once() -> None:
 @pytest.mark.parametrize("seats", [[4], [-1], [6], [0, 1]])
 def test_observations__refuse_seats_that_do_not_exist(seats: list[int]) -> None:
     with pytest.raises(ValueError, match="seat"):
-        BatchGame(Rules.of("first_out"), ALL).observations(np.array([0]), np.array(seats))
+        Deals(Rules.of("first_out"), ALL).observations(np.array([0]), np.array(seats))
 
 
 def test_payoffs__of_a_game_still_on_are_refused() -> None:
     with pytest.raises(ValueError, match=r"game 2\b.*not over"):
-        BatchGame(Rules.of("first_out"), ALL).payoffs(np.array([2]))
+        Deals(Rules.of("first_out"), ALL).payoffs(np.array([2]))
 
 
 @pytest.mark.parametrize("bad", [[-1], [0.5]])
 def test_batch_game__refuses_deal_indices_that_are_none(bad: list[Any]) -> None:
     with pytest.raises(ValueError, match=r"index|indices"):
-        BatchGame(Rules.of("first_out"), np.array(bad))
+        Deals(Rules.of("first_out"), np.array(bad))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, None])
 def test_batch_game__refuses_a_seed_out_of_range(seed: Any) -> None:
     with pytest.raises(ValueError, match="seed must be a whole number"):
-        BatchGame(Rules.of("first_out"), ALL, seed)
+        Deals(Rules.of("first_out"), ALL, seed)
 
 
 def test_batch_game__of_no_games_does_nothing() -> None:
-    batch = BatchGame(Rules.of("first_out"), np.array([], np.int64))
+    batch = Deals(Rules.of("first_out"), np.array([], np.int64))
     none = np.array([], np.int64)
     batch.step(none, none)
     batch.play_forced(none)
