@@ -16,10 +16,10 @@ setup: .venv/ready
 demo: setup
 	rm -rf runs/demo
 	$(BIN)/python -m training.selfplay --config configs/train/quick.yaml --name demo
-	$(BIN)/devyatka evaluate runs/demo/checkpoints/last --against random --reference greedy random --deals 5000 \
+	$(BIN)/devyatka evaluate runs/demo/checkpoints/last --against random --reference greedy,random --deals 5000 \
 		--json runs/demo/against_random.json --plot runs/demo/against_random.png
 	@echo
-	$(BIN)/devyatka evaluate runs/demo/checkpoints/last --against greedy --reference greedy random --deals 5000 \
+	$(BIN)/devyatka evaluate runs/demo/checkpoints/last --against greedy --reference greedy,random --deals 5000 \
 		--json runs/demo/against_greedy.json --plot runs/demo/against_greedy.png
 	@echo "Curves: runs/demo/curves.png  Checkpoint: runs/demo/checkpoints/last"
 

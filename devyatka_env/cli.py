@@ -14,7 +14,7 @@ from devyatka_env.bots import BotError, bot_names, make_bot, make_opponents
 from devyatka_env.evaluation import Estimate, Evaluation, evaluate
 from devyatka_env.evaluation.arena import Progress
 from devyatka_env.evaluation.report import plot, table, to_json
-from devyatka_env.rules import PRESETS, Rules, RulesError
+from devyatka_env.rules import PRESETS, Rules
 
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
 
@@ -29,7 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         code: int = options.run(options)
+        sys.stdout.flush()
         return code
+    except BrokenPipeError:  # the reader (`| head`) has gone; what Python flushes at exit must go nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, OSError, ImportError, BotError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -56,7 +60,7 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         default="first_out",
         help=f"a preset ({', '.join(PRESETS)}), field=value words after it if wanted, or a YAML file",
     )
-    parser.add_argument("--reference", nargs="*", default=["random"], help="further candidates, as rows to compare")
+    parser.add_argument("--reference", default="random", help="further candidates, as rows to compare: a comma list")
     parser.add_argument("--threads", type=int, default=1, help="torch threads of networks (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw win rates (PNG, SVG or PDF)")
@@ -64,7 +68,7 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    rules = read_rules(options.rules, options.seats)
+    rules = Rules.of(options.rules, **({} if options.seats is None else {"num_players": options.seats}))
     for path in (options.json, options.plot):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
             raise ValueError(
@@ -74,9 +78,10 @@ def _evaluate(options: argparse.Namespace) -> int:
         raise ValueError(f"--plot writes {', '.join(PLOT_ENDINGS)}, not {options.plot.name!r}")
     if options.plot and find_spec("matplotlib") is None:
         raise ImportError("--plot needs matplotlib: pip install 'devyatka-env[train]'")
-    names = [options.candidate, *(name for name in options.reference if name != options.candidate)]
+    references = _names(options.reference)
+    names = [options.candidate, *(name for name in references if name != options.candidate)]
     candidates = [make_bot(name) for name in names]
-    field = [name.strip() for name in options.against.split(",")]
+    field = _names(options.against)
     opponents = make_opponents(field[0] if len(field) == 1 else field, rules.num_players - 1)
     _set_threads(options.threads)
     results: list[Evaluation] = []
@@ -98,17 +103,9 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 130 if results[-1].interrupted or len(results) < len(candidates) else 0
 
 
-def read_rules(text: str, seats: int | None) -> Rules:
-    """A rule set from a preset with overrides or a YAML file, for ``seats`` players if given.
-
-    Raises:
-        RulesError: no such preset or file, or rules that cannot be played.
-    """
-    if text.endswith((".yaml", ".yml")):
-        if not Path(text).exists():
-            raise RulesError(f"there is no rules file {text}")
-        return Rules.from_file(text) if seats is None else Rules.from_file(text, num_players=seats)
-    return Rules.from_text(text if seats is None else f"{text} num_players={seats}")
+def _names(text: str) -> list[str]:
+    """The names of a comma list."""
+    return [name.strip() for name in text.split(",")] if text else []
 
 
 def _set_threads(threads: int) -> None:

@@ -172,17 +172,19 @@ def encode_seats(states: States, rules: States, seats: NDArray[np.int64], out: I
 
 
 def describe(observation: Int8Array, rules: Rules | str = "first_out") -> str:
-    """An observation in words, one line a segment.
+    """An observation, or a full-information state, in words: one line a segment.
 
     Args:
-        observation: ``int8 [D]``.
+        observation: ``int8 [D]`` or ``int8 [D_state]``.
         rules: the rule set it was made under (its deck names the cards).
 
     Raises:
         ValueError: a vector of another length.
     """
     rules = Rules.of(rules)
-    return observation_layout(rules.deck.num_cards).describe(observation, rules)
+    state = state_layout(rules.deck.num_cards)
+    layout = state if np.shape(observation) == (state.size,) else observation_layout(rules.deck.num_cards)
+    return layout.describe(observation, rules)
 
 
 __all__ = [

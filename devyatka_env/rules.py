@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,20 @@ class Rules:
 
     @classmethod
     def of(cls, spec: str | Rules | Mapping[str, Any] = DEFAULT_PRESET, **overrides: Any) -> Rules:
-        """Build a rule set from a preset name, another rule set, or a mapping (which may name a ``preset``).
+        """Build a rule set.
+
+        Args:
+            spec: a preset name, with ``field=value`` words after it if wanted; the path of a YAML file (`from_file`);
+                another rule set; or a mapping, which may name a ``preset``.
+            **overrides: fields on top of it.
 
         Raises:
             RulesError: an unknown preset or field, a bad value, or a combination that cannot be played.
         """
+        if isinstance(spec, str) and spec.endswith((".yaml", ".yml")):
+            return cls.from_file(spec, **overrides)
+        if isinstance(spec, str) and len(spec.split()) > 1:
+            spec = cls.from_text(spec)
         if isinstance(spec, Rules):
             name, values = spec.preset, spec._values()
         elif isinstance(spec, str):
@@ -95,12 +105,14 @@ class Rules:
         else:
             raise RulesError(f"rules must be a preset name, a Rules or a mapping, not {spec!r}")
         _check_preset(name)
+        if PRESETS[name].fields.get("deals") == EACH_DEALS_ONCE and values.get("deals") == values.get("num_players"):
+            values.pop("deals", None)  # "each seat deals once" follows a changed number of seats
         values.update(overrides)
         for key in values:
             if key not in FIELDS:
                 raise RulesError(f"unknown rule field {key!r}; the fields are {', '.join(FIELDS)}")
         values = {**PRESETS[name].fields, **values}
-        if values.get("deals") == "num_players":
+        if values.get("deals") == EACH_DEALS_ONCE:
             values["deals"] = values.get("num_players", cls.num_players)
         return cls(**values, preset=name)
 
@@ -115,6 +127,10 @@ class Rules:
 
         try:
             content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise RulesError(f"there is no rules file {path}") from error
+        except OSError as error:
+            raise RulesError(f"cannot read the rules file {path}: {error.strerror or error}") from error
         except yaml.YAMLError as error:
             raise RulesError(f"{path}: not YAML: {error}") from error
         if not isinstance(content, Mapping):
@@ -166,7 +182,7 @@ class Rules:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits that two rule sets share exactly when they play alike, whatever built them."""
+        """16 hex digits that two rule sets share exactly when all their fields are equal, whatever built them."""
         canonical = json.dumps([RULES_VERSION, self._values()], sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
@@ -190,6 +206,7 @@ class Rules:
         return (self.num_players - 1 + deal_index % self.deals) % self.num_players
 
 
+EACH_DEALS_ONCE = "num_players"  # as a value of `deals`
 FIELDS = tuple(f.name for f in dataclasses.fields(Rules) if f.compare)
 
 
@@ -228,7 +245,7 @@ PRESETS: Mapping[str, Preset] = {
     "round": Preset(
         "002, round",
         "each seat deals once; one penalty point a card",
-        {"payoff": "cards", "deals": "num_players"},
+        {"payoff": "cards", "deals": EACH_DEALS_ONCE},
     ),
     "deck_52": Preset("002", "52 cards, 2 to A", {"ranks": RANKS_52}),
     "sevens": Preset(
@@ -258,8 +275,9 @@ def _check_types(rules: Rules) -> None:
         value = getattr(rules, key)
         if key == "cards_per_seat" and value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, Integral):
             raise RulesError(f"{key} must be a whole number, not {value!r}")
+        object.__setattr__(rules, key, int(value))  # NumPy's whole numbers would not go into JSON
     for key in _BOOLS:
         if not isinstance(getattr(rules, key), bool):
             raise RulesError(f"{key} must be true or false, not {getattr(rules, key)!r}")
@@ -289,11 +307,6 @@ def _check_combinations(rules: Rules) -> None:
     num_cards = rules.num_suits * len(rules.ranks)
     if not 1 <= rules.deals <= MAX_DEALS:
         raise RulesError(f"deals must be at least 1 and at most {MAX_DEALS:,}, not {rules.deals}")
-    if num_cards < rules.num_players:
-        raise RulesError(
-            f"{num_cards} cards cannot give {rules.num_players} seats one card each:"
-            " use more ranks or suits, or fewer num_players"
-        )
     if rules.cards_per_seat is not None:
         if not 1 <= rules.cards_per_seat * rules.num_players <= num_cards:
             raise RulesError(

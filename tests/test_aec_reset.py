@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pettingzoo import AECEnv
+from pettingzoo.utils import aec_to_parallel
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper
 
 import devyatka_env
@@ -284,3 +285,20 @@ def test_render__ansi_is_the_picture_of_game_and_human_prints_it(capsys: pytest.
     env.step(game.legal_actions()[0])
     assert capsys.readouterr().out.strip() == str(game.play(game.legal_actions()[0])).strip()
     env.close()
+
+
+def test_calls_before_reset__are_refused_by_name() -> None:
+    env = devyatka_env.env()
+    for call in (env.agent_iter, env.state, env.render, lambda: env.observe("player_0"), lambda: env.step(0)):
+        with pytest.raises(RuntimeError, match=r"call reset\(\) before"):
+            call()
+    for call in (env.last, lambda: env.rewards, lambda: env.infos, lambda: env.agent_selection):
+        with pytest.raises(AttributeError, match=r"call reset\(\) before"):
+            call()
+    with pytest.raises(AttributeError, match="no attribute 'hands'"):
+        _ = env.hands
+
+
+def test_metadata__does_not_promise_pettingzoos_cycling_conversion() -> None:
+    with pytest.raises(AssertionError, match="is_parallelizable"):
+        aec_to_parallel(devyatka_env.env())

@@ -12,11 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from training_helpers import MINI
 
-from devyatka_env import Rules
-from devyatka_env.bots import Bot, RandomBot, make_bot, make_opponents
+import devyatka_env.bots
+from devyatka_env import PlayerView, Rules
+from devyatka_env.bots import CallableBot, RandomBot, make_bot, make_opponents
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
 from devyatka_env.cli import main
@@ -80,7 +82,7 @@ def test_evaluate__prints_candidate_and_reference_rows_with_intervals(capsys: Ca
 
 def test_evaluate__json_has_what_is_needed_to_compare_and_repeat(capsys: Capture) -> None:
     options = ["greedy", "--against", "random,greedy", "--seats", "3", "--deals", "100", "--seed", "7"]
-    assert run(*options, "--reference", "random", "greedy", "--json", "out.json") == 0
+    assert run(*options, "--reference", "random,greedy", "--json", "out.json") == 0
     content = json.loads(Path("out.json").read_text(encoding="utf-8"))
     rules = Rules.of("first_out", num_players=3)
     assert {key: content[key] for key in ("candidate", "against", "seed", "deals", "games", "interrupted")} == {
@@ -162,7 +164,7 @@ def test_evaluate__plays_every_shipped_rules_file(path: Path) -> None:
 
 def test_evaluate__takes_checkpoints_on_every_side(capsys: Capture) -> None:
     write_mini_checkpoint("runs/mini")
-    options = ["--against", "runs/mini+sample", "--reference", "runs/mini+sample", "random"]
+    options = ["--against", "runs/mini+sample", "--reference", "runs/mini+sample,random"]
     assert run("runs/mini", *options, "--rules", MINI, "--deals", "50") == 0
     assert list(rows_of(capsys.readouterr().out, "candidate")) == ["runs/mini", "runs/mini+sample", "random"]
 
@@ -260,10 +262,10 @@ def test_evaluate__bad_input_is_one_error_line_exit_code_2_and_nothing_played(
 
 
 def test_evaluate__a_bot_that_fails_is_named(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Bot, views: Any, rules: Rules, words: Any) -> Any:
+    def fail(view: PlayerView, rng: np.random.Generator) -> int:
         raise RuntimeError("out of cards")
 
-    monkeypatch.setattr(RandomBot, "act_batch", fail)
+    monkeypatch.setitem(devyatka_env.bots._registry, "random", lambda: CallableBot(fail, "random"))
     assert run("greedy", "--against", "random", "--deals", "5") == 2
     error = capsys.readouterr().err
     assert re.fullmatch(r"error: bot random failed \(deal \d+ and \d+ more of seed 0\): out of cards\n", error)

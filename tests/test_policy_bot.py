@@ -9,7 +9,7 @@ from helpers import random_moment
 from players import RULES, moments, tiny_network
 
 from devyatka_env.bots import PolicyBot
-from devyatka_env.bots.play import play_out
+from devyatka_env.bots.play import play_on
 
 
 @pytest.mark.parametrize("sample", [False, True])
@@ -25,7 +25,7 @@ def test_policy_bot__plays_whole_games_legally_and_one_by_one_as_in_a_batch(samp
     view, rng = game.view(game.turn), np.random.default_rng(0)
     word = np.random.default_rng(0).integers(0, 2**64, size=1, dtype=np.uint64)
     assert bot.act(view, rng) == bot.act_batch(view.record, RULES, word)[0]
-    play_out(games, [bot], np.zeros((len(games), 4), np.int64))
+    play_on(games, [bot], np.zeros((len(games), 4), np.int64), games.all)
     assert (games.turns == -1).all()
 
 

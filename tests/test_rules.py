@@ -295,3 +295,24 @@ def test_str__gives_the_differences_from_the_preset_alone() -> None:
 def test_from_text__refuses_and_names_the_word(text: str, message: str) -> None:
     with pytest.raises(RulesError, match=message):
         Rules.from_text(text)
+
+
+def test_of__a_round_follows_the_number_of_seats_unless_its_deals_are_given() -> None:
+    """Each seat deals once: whatever way the seats are changed."""
+    round_of_four = Rules.of("round")
+    assert Rules.of(round_of_four, num_players=3).deals == 3
+    assert Rules.of(round_of_four.to_dict(), num_players=5).deals == 5
+    assert Rules.of("round num_players=4", num_players=2).deals == 2
+    assert Rules.of(round_of_four, num_players=3, deals=8).deals == 8
+    assert Rules.of(Rules.of("round", deals=8), num_players=3).deals == 8
+    assert Rules.of("first_out", num_players=3).deals == 1
+
+
+def test_of__takes_texts_and_files_wherever_rules_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "mini.yaml"
+    path.write_text('num_suits: 2\nranks: "TJQKA"\nstarter: J\n', encoding="utf-8")
+    text = "first_out num_suits=2 ranks=TJQKA starter=J"
+    assert Rules.of(str(path)) == Rules.of(text) == Rules.of(num_suits=2, ranks="TJQKA", starter="J")
+    assert Rules.of(str(path), num_players=2) == Rules.of(text, num_players=2)
+    with pytest.raises(RulesError, match=r"there is no rules file nowhere\.yaml"):
+        Rules.of("nowhere.yaml")

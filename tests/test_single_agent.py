@@ -6,6 +6,7 @@ import copy
 import pickle
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -17,7 +18,9 @@ from players import lowest, play_lowest, play_match
 from stable_baselines3.common.env_checker import check_env as sb3_check
 
 from devyatka_env import ENV_ID, Game, IllegalActionError, Match, Rules, make_bot
-from devyatka_env.bots import CallableBot
+from devyatka_env.bots import CallableBot, CheckpointError
+from devyatka_env.bots.checkpoint import write_checkpoint
+from devyatka_env.bots.network import build_network
 from devyatka_env.cards import to_mask
 from devyatka_env.envs.single_agent import DevyatkaEnv
 from devyatka_env.evaluation import evaluate
@@ -282,3 +285,36 @@ def test_copy__continues_identically(copier: Callable[[Any], Any], opponents: st
         one, other = (play_match(each, lambda mask: int(mask.argmin())) for each in (env, twin))
         assert pickle.dumps(copy.deepcopy(one)) == pickle.dumps(copy.deepcopy(other))
         assert env.reset()[1]["seat"] == twin.reset()[1]["seat"]
+
+
+def test_reset__with_rules_that_an_opponent_does_not_play_changes_nothing(tmp_path: Path) -> None:
+    spec = {"kind": "mlp", "hidden": [4]}
+    folder = tmp_path / "bot"
+    write_checkpoint(folder, build_network(36, spec).state_dict(), [Rules.of("first_out")], spec)
+    env = DevyatkaEnv(opponents=folder)
+    before = env.reset(seed=1)[0]["observation"]
+    with pytest.raises(CheckpointError, match=r"trained for .*first_out.* not for .*one_loser"):
+        env.reset(options={"rules": "one_loser"})
+    assert env.rules == Rules.of("first_out")
+    assert (env.reset(seed=1)[0]["observation"] == before).all()
+
+
+def test_opponents__of_another_deck_are_refused_even_with_any_rules(tmp_path: Path) -> None:
+    spec = {"kind": "mlp", "hidden": [4]}
+    folder = tmp_path / "bot"
+    write_checkpoint(folder, build_network(36, spec).state_dict(), [Rules.of("first_out")], spec)
+    with pytest.raises(CheckpointError, match=r"decks of 36 cards, not .* with 52"):
+        DevyatkaEnv("deck_52", opponents=f"{folder}+any_rules")
+
+
+def test_calls_before_reset__are_refused_by_name() -> None:
+    env = DevyatkaEnv()
+    for call in (lambda: env.step(0), env.action_masks, env.state, env.render):
+        with pytest.raises(RuntimeError, match=r"call reset\(\) before"):
+            call()
+
+
+def test_reset__takes_numpy_seeds_as_the_aec_environment_does() -> None:
+    seen = [DevyatkaEnv().reset(seed=seed)[0]["observation"] for seed in (4, np.int64(4), np.uint64(4))]  # type: ignore[arg-type]
+    assert (seen[0] == seen[1]).all()
+    assert (seen[0] == seen[2]).all()

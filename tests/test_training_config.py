@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from training_helpers import MINI, TINY_RUN, plain, write_settings
 
@@ -229,7 +230,7 @@ def test_main__refuses_bad_arguments_with_exit_code_2_and_leaves_no_run(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(Path("tiny.yaml"))
-    Run.create(TrainConfig(name="old"))
+    Run.create(TrainConfig(name="old")).metrics.write_text('{"decisions": 1}\n', encoding="utf-8")
     try:
         code: Any = main(arguments)
     except SystemExit as stop:  # tyro's own errors
@@ -263,3 +264,17 @@ def test_resume__a_setting_that_no_longer_fits_the_weights_is_refused_and_the_ru
     assert option.removeprefix("--") in capsys.readouterr().err
     assert Path("runs/tiny/config.yaml").read_bytes() == before
     assert main(["--resume", "runs/tiny", "--total-decisions", "1024"]) == 0
+
+
+def test_create__takes_the_name_of_a_run_that_failed_before_it_had_anything_to_keep() -> None:
+    Run.create(TrainConfig(name="failed", learning_rate=1e9))
+    run = Run.create(TrainConfig(name="failed"))
+    assert Run.open(run.folder)[1].learning_rate == TrainConfig().learning_rate
+
+
+def test_train__refuses_a_cuda_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    if torch.cuda.is_available():
+        assert TrainConfig(device="cuda").device == "cuda"
+        return
+    assert main(["--config", str(write_settings(Path("tiny.yaml"))), "--device", "cuda"]) == 2
+    assert "device=cuda, but torch finds no CUDA here" in capsys.readouterr().err

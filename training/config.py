@@ -27,7 +27,7 @@ class TrainConfig:
     name: str = "run"
     """Name of the run; its folder is runs/NAME."""
     rules: str = "first_out num_players=4"
-    """Rules: a preset, and any field=value after it."""
+    """Rules: a preset, and any field=value after it; or a YAML file."""
     total_decisions: int = 1_000_000
     """Learner's decisions to train on (forced turns do not count)."""
     seed: int = 0
@@ -95,14 +95,15 @@ class TrainConfig:
             raise ConfigError(f"name must be a plain folder name, not {self.name!r}")
         if not self.eval_against or (self.bot_share > 0 and not self.bots):
             raise ConfigError("eval_against needs a bot, and bots too unless bot_share=0")
-        rules = Rules.from_text(self.rules)
+        rules = Rules.of(self.rules)
+        object.__setattr__(self, "rules", str(rules))  # a file, too, is resolved to what it says
         for bot in (*self.bots, *self.eval_against):
             make_bot(bot).check_rules(rules)
 
     @property
     def parsed_rules(self) -> Rules:
         """The rule set."""
-        return Rules.from_text(self.rules)
+        return Rules.of(self.rules)
 
     @property
     def network(self) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Monitor(BaseCallback):
         self._results: dict[str, Evaluation] = {}
         self._bar: tqdm[Any] | None = None
         self._mark = (time.perf_counter(), 0, 0)
+        self._rollouts = 0  # of this process
 
     def _init_callback(self) -> None:
         for row in self._run.read_metrics():
@@ -74,16 +75,22 @@ class Monitor(BaseCallback):
             mininterval=0.5,
         )
         self._mark = (time.perf_counter(), self.num_timesteps, self._env.moves)
+        if self._pool.snapshots:
+            self._env.set_pool(*self._pool.lineup())
+        else:
+            self.take_snapshot()
 
     def _on_step(self) -> bool:
         return not self._stop
 
     def _on_rollout_start(self) -> None:
-        """The last update is done and its rollout logged: whatever is written now leaves nothing out."""
+        """The last update is done: log it and its rollout in one line; what is written now leaves nothing out."""
         self._check_weights()
         start = time.perf_counter()
-        if self._is_due("eval"):
-            self._evaluate()
+        if self._rollouts:
+            if self._is_due("eval"):
+                self._evaluate()
+            self._log()
         if self._is_due("snapshot"):
             self.take_snapshot()
         if self._is_due("checkpoint"):
@@ -97,21 +104,22 @@ class Monitor(BaseCallback):
         assert self._bar is not None
         now, steps, moves = time.perf_counter(), self.num_timesteps, self._env.moves
         seconds = now - self._mark[0]
-        if self.model._n_updates:  # the first rollout has no update to pay for
+        if self._rollouts:  # the first rollout has no update to pay for
             self.logger.record("time/decisions_per_second", (steps - self._mark[1]) / seconds)
             self.logger.record("time/moves_per_second", (moves - self._mark[2]) / seconds)
+        self._rollouts += 1
         self._mark = (now, steps, moves)
         self._bar.update(steps - self._bar.n)
 
     # --- its work ---
 
-    def _check_weights(self) -> None:
+    def _check_weights(self, *, are_broken: bool = False) -> None:
         """Stop when the weights are not numbers any more.
 
         Raises:
             TrainingStoppedError: they are not.
         """
-        if self._policy.all_finite():
+        if self._policy.all_finite() and not are_broken:
             return
         last = self._run.checkpoint("last")
         good = f"The last good checkpoint is {last}" if last.exists() else "No checkpoint had been written yet"
@@ -119,6 +127,10 @@ class Monitor(BaseCallback):
             f"the weights are no longer numbers after {self.num_timesteps} decisions; a lower learning_rate may help."
             f" {good}"
         )
+
+    def _log(self) -> None:
+        assert isinstance(self.model, PPO)
+        self.model.dump_logs()
 
     def _is_due(self, task: str) -> bool:
         if self.num_timesteps < self._due[task]:
@@ -147,7 +159,6 @@ class Monitor(BaseCallback):
         if decisive > self._best:
             self._best = decisive
             self._write_checkpoint("best")
-        self.logger.dump(step=self.num_timesteps)
 
     def take_snapshot(self) -> None:
         """Keep the learner of now as an opponent."""
@@ -194,6 +205,9 @@ class Monitor(BaseCallback):
         """Evaluate and save the final weights."""
         self._check_weights()
         self._evaluate()
+        self._log()
+        if self._is_due("snapshot"):
+            self.take_snapshot()
         self.save()
 
     @contextmanager
@@ -205,9 +219,10 @@ class Monitor(BaseCallback):
         """
         try:
             yield
-        except ValueError:  # torch's distributions refuse such logits in the middle of an update
-            self._check_weights()
-            raise
+        except ValueError as error:  # torch's distributions refuse such logits in the middle of an update
+            if "logits" not in str(error):
+                raise
+            self._check_weights(are_broken=True)
 
     # --- Ctrl-C ---
 

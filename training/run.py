@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ class Run:
             ConfigError: a run of that name exists already.
         """
         run = cls(RUNS / config.name)
+        if run.folder.exists() and not run._resume.exists() and not run.read_metrics():
+            shutil.rmtree(run.folder)  # a run that failed before it had anything to keep
         if run.folder.exists():
             raise ConfigError(f"{run.folder} exists: continue it with --resume {run.folder}, or choose another --name")
         run.folder.mkdir(parents=True)
@@ -89,7 +92,7 @@ class Run:
         """Read it back; ``None`` when the run stopped before its first checkpoint. Nothing is unpickled freely."""
         if not self._resume.exists():
             return None
-        state: dict[str, Any] = torch.load(self._resume, weights_only=True)
+        state: dict[str, Any] = torch.load(self._resume, weights_only=True, map_location="cpu")
         return state
 
     def read_metrics(self) -> list[dict[str, float]]:

@@ -21,7 +21,7 @@ from devyatka_env.bots import BotError
 from devyatka_env.envs.sb3 import DevyatkaVecEnv
 from training.config import ConfigError, TrainConfig, read_config
 from training.monitor import Monitor, TrainingStoppedError, restore
-from training.policy import MaskedPolicy, policy_of
+from training.policy import MaskedPolicy
 from training.pool import OpponentPool
 from training.run import JsonLines, Run
 
@@ -35,12 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\ninterrupted; what the last checkpoint holds is kept", file=sys.stderr)
+        print("\ninterrupted", file=sys.stderr)
         return 130
 
 
 def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
     """Train until ``config.total_decisions`` or Ctrl-C; returns the exit code (130 when interrupted)."""
+    if config.device != "cpu" and not torch.cuda.is_available():
+        raise ConfigError(f"device={config.device}, but torch finds no CUDA here: use --device cpu")
     torch.set_num_threads(config.threads)
     set_random_seed(config.seed)
     state = run.load_state() if is_resumed else None
@@ -61,9 +63,6 @@ def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
         run.cut_metrics(decisions)
     if state:
         restore(model, state)
-    if not pool.snapshots:
-        pool.add(decisions, policy_of(model).network)
-    env.set_pool(*pool.lineup())
     monitor = Monitor(config, run, env, pool)
 
     outputs: list[KVWriter] = [JsonLines(run.metrics), TensorBoardOutputFormat(str(run.tensorboard))]
@@ -73,7 +72,8 @@ def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
     )
     try:
         with monitor.clean_interrupts(), monitor.numbers_only():
-            model.learn(config.total_decisions - decisions, callback=monitor, reset_num_timesteps=False)
+            left = config.total_decisions - decisions
+            model.learn(left, callback=monitor, reset_num_timesteps=False, log_interval=None)  # type: ignore[arg-type] # the monitor logs
             monitor.finish()
     finally:
         monitor.close()

@@ -45,6 +45,8 @@ def make_bot(spec: BotSpec) -> Bot:
     """
     if isinstance(spec, Bot):
         return spec
+    if isinstance(spec, type):
+        raise ValueError(f"give a bot, not its class: {spec.__name__}()")
     if isinstance(spec, str | Path):
         if str(spec) in _registry:
             return _registry[str(spec)]()

@@ -25,7 +25,12 @@ class PolicyNetwork(nn.Module):
 
     Shapes, with batch `B`, observation length `D`, cards `C`: observation ``int8 [B, D]``, action mask
     ``int8 [B, C + 1]``, logits ``float32 [B, C + 1]``, value ``float32 [B]`` (expected payoff of the observer).
+
+    Attributes:
+        num_cards: deck size.
     """
+
+    num_cards: int
 
     def raw_logits(self, observation: Tensor) -> Tensor:
         """Action logits before the mask."""
@@ -68,6 +73,7 @@ class MLP(PolicyNetwork):
 
     def __init__(self, num_cards: int, hidden: Sequence[int] = (256, 256)) -> None:
         super().__init__()
+        self.num_cards = num_cards
         layout = observation_layout(num_cards)
         high = torch.from_numpy(layout.high.copy()).float()
         # Counts come as they are, up to some tens; bits as 0 or 1. Bring both to the same order of size.

@@ -39,6 +39,7 @@ class PolicyBot(Bot):
         self.rules = rules
         self.sample = sample
         self.name = name
+        self.num_cards = network.num_cards
         self._fingerprints = {known.fingerprint for known in rules or ()}
 
     @classmethod
@@ -112,6 +113,10 @@ class PolicyBot(Bot):
             raise CheckpointError(
                 f"{self.name} was trained for {known}, not for {rules} ({rules.fingerprint});"
                 " add +any_rules to its path to let it try"
+            )
+        if rules.deck.num_cards != self.num_cards:
+            raise CheckpointError(
+                f"{self.name} plays decks of {self.num_cards} cards, not {rules} with {rules.deck.num_cards}"
             )
 
 

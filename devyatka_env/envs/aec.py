@@ -8,85 +8,52 @@ from __future__ import annotations
 
 from typing import Any
 
-from gymnasium import spaces
 from pettingzoo import AECEnv
 
 from devyatka_env import engine
-from devyatka_env.envs.core import RENDER_MODES, Table, as_action
+from devyatka_env.envs.core import RENDER_MODES, Agents, as_action
 from devyatka_env.observation import Int8Array
 from devyatka_env.rules import Rules
-from devyatka_env.view import PlayerView
 
-ILLEGAL_MODES = ("raise", "terminate")
-
-
-def make_rules(rules: str | Rules | dict[str, Any], num_players: int | None, overrides: dict[str, Any]) -> Rules:
-    """The rule set of an environment's arguments; ``num_players=None`` keeps that of ``rules``."""
-    if num_players is not None:
-        overrides = {**overrides, "num_players": num_players}
-    return Rules.of(rules, **overrides)
+_MADE_BY_RESET = (
+    "rewards", "_cumulative_rewards", "terminations", "truncations", "infos", "agent_selection",
+)  # fmt: skip
 
 
-class raw_env(AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo's name for it
+class raw_env(Agents, AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo's name for it
     """Devyatka for PettingZoo's AEC API. Agent ``player_i`` sits in seat ``i``.
 
     Observations are ``{"observation": int8 [D], "action_mask": int8 [C + 1]}`` (`devyatka_env.observation`); the mask
     stands in ``infos[agent]["action_mask"]`` too. Rewards are the payoffs at the end of each deal, 0 elsewhere; all
     seats end together. Copies and pickles of a running environment continue identically.
 
-    Args:
-        rules: a preset name, a `Rules`, or a mapping of rule fields.
-        num_players: seats, 2 to 6; ``None`` keeps that of ``rules`` (4 in every preset).
-        render_mode: ``human`` prints each position, ``ansi`` and ``rgb_array`` return it from `render`.
-        illegal: what an illegal action does: ``raise`` refuses it and changes nothing; ``terminate`` ends the
-            match for all with -1 for the offender, as PettingZoo's TerminateIllegalWrapper does.
-        **overrides: rule fields on top of ``rules``.
+    For the parallel API there is `parallel_env`. PettingZoo's `aec_to_parallel` wants agents that act in a fixed cycle;
+    here a seat that must pass has no turn.
 
-    Raises:
-        RulesError: rules that cannot be played.
-        ValueError: an unknown render mode or ``illegal``.
+    Arguments: those of `devyatka_env.envs.core.Agents`.
     """
 
     metadata = {  # noqa: RUF012 - the attribute PettingZoo asks for
         "name": "devyatka_v0",
         "render_modes": list(RENDER_MODES),
-        "is_parallelizable": True,
+        "is_parallelizable": False,
         "render_fps": 2,
     }
 
-    def __init__(
-        self,
-        rules: str | Rules | dict[str, Any] = "first_out",
-        num_players: int | None = None,
-        render_mode: str | None = None,
-        illegal: str = "raise",
-        **overrides: Any,
-    ) -> None:
-        super().__init__()
-        if illegal not in ILLEGAL_MODES:
-            raise ValueError(f"illegal must be one of {', '.join(ILLEGAL_MODES)}, not {illegal!r}")
-        self._table = Table(make_rules(rules, num_players, overrides), render_mode)
-        self._illegal = illegal
-        self.render_mode = render_mode
-        self.possible_agents = [f"player_{seat}" for seat in range(self._table.num_players)]
-        self._seat_of = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self.observation_spaces = {agent: self._table.observation_space() for agent in self.possible_agents}
-        self.action_spaces = {agent: self._table.action_space() for agent in self.possible_agents}
-        self.state_space = self._table.state_space()
-        self.agents: list[str] = []
+    def __getattr__(self, name: str) -> Any:
+        """Name what is missing when the match is: PettingZoo keeps its state in attributes that `reset` makes."""
+        if name in _MADE_BY_RESET:
+            raise AttributeError(f"call reset() before {name}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    @property
-    def rules(self) -> Rules:
-        """The rule set in play."""
-        return self._table.rules
+    def agent_iter(self, max_iter: int = 2**63) -> Any:
+        """The agents to act, one after the other, until all have had their last step.
 
-    def observation_space(self, agent: str) -> spaces.Dict:
-        """The observation space, the same object at each call."""
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> spaces.Discrete:
-        """The action space, the same object at each call."""
-        return self.action_spaces[agent]
+        Raises:
+            RuntimeError: `reset` was not called.
+        """
+        self._table.require_start("agent_iter()")
+        return super().agent_iter(max_iter)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a match.
@@ -124,10 +91,6 @@ class raw_env(AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo's name f
     def observe(self, agent: str) -> dict[str, Int8Array]:
         """What ``agent`` may know, at any time; its mask allows PASS alone when it is not on turn."""
         return self._table.observe(self._seat_of[agent])
-
-    def view(self, agent: str | None = None) -> PlayerView:
-        """What ``agent`` (by default the one on turn) may know, as bots take it."""
-        return self._table.view(self._seat_of[agent or self.agent_selection])
 
     def step(self, action: Any) -> None:
         """Take the action of ``agent_selection``; ``None`` for an agent whose match is over.
@@ -173,17 +136,6 @@ class raw_env(AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo's name f
         self._cumulative_rewards[offender] -= 1.0
         self.terminations = dict.fromkeys(self.agents, True)
         self.truncations = dict.fromkeys(self.agents, True)
-
-    def state(self) -> Int8Array:
-        """The full-information state ``int8 [D_state]``, for centralised critics (all hands: never for players)."""
-        return self._table.state()
-
-    def render(self) -> Any:
-        """The position in the render mode: a text, an image ``uint8 [H, W, 3]``, or printed."""
-        return self._table.render()
-
-    def close(self) -> None:
-        """Release nothing: the environment holds no window, file or process."""
 
 
 def env(

@@ -21,6 +21,7 @@ from devyatka_env.rules import MAX_PLAYERS, Rules, RulesError
 from devyatka_env.view import PlayerView
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
+ILLEGAL_MODES = ("raise", "terminate")
 RESET_OPTIONS = ("hands", "dealer", "rules")
 
 
@@ -86,6 +87,8 @@ class Table:
         """
         if seed is not None:
             seed = check_seed(seed)
+        if not isinstance(options, Mapping | None):
+            raise ValueError(f"reset options are a mapping, not {options!r}")
         options = dict(options or {})
         for key in options.keys() - set(RESET_OPTIONS):
             # Only a warning: PettingZoo's own tests hand every environment an option of their making.
@@ -93,7 +96,7 @@ class Table:
                 f"unknown reset option {key!r} is ignored; the options are {', '.join(RESET_OPTIONS)}",
                 stacklevel=3,
             )
-        rules = self._changed_rules(options.get("rules"))
+        rules = self.rules_after(options)
         if options.get("dealer") is not None and options.get("hands") is None:
             raise DealError("the reset option 'dealer' goes with 'hands': a seeded deal has its own dealer")
         laid_out = None
@@ -116,7 +119,13 @@ class Table:
             self._deals_left -= 1
             self.states[0] = laid_out.states[0]
 
-    def _changed_rules(self, spec: Any) -> Rules:
+    def rules_after(self, options: Mapping[str, Any] | None) -> Rules:
+        """The rule set that a reset with these options would play.
+
+        Raises:
+            RulesError: rules that cannot be played, or that do not fit the spaces.
+        """
+        spec = dict(options or {}).get("rules")
         if spec is None:
             return self.rules
         if isinstance(spec, Mapping):
@@ -152,6 +161,15 @@ class Table:
 
     # --- the moment ---
 
+    def require_start(self, call: str) -> None:
+        """Refuse a call that needs a match.
+
+        Raises:
+            RuntimeError: `reset` was not called.
+        """
+        if self.index < 0:
+            raise RuntimeError(f"call reset() before {call}")
+
     @property
     def turn(self) -> int:
         """The seat to move; -1 when the deal is over."""
@@ -170,6 +188,7 @@ class Table:
 
     def observe(self, seat: int) -> dict[str, Int8Array]:
         """The observation of a seat, in arrays of its own."""
+        self.require_start("observing")
         out = np.empty(self.observation_size, np.int8)
         mask = np.empty(self.pass_action + 1, np.int8)
         observation.encode_at(self.states, 0, self.r, seat, out, mask)
@@ -177,6 +196,7 @@ class Table:
 
     def view(self, seat: int) -> PlayerView:
         """What a seat may know, as bots take it."""
+        self.require_start("view()")
         return PlayerView.of_state(self.states, 0, self.rules, seat)
 
     def pass_only_mask(self) -> Int8Array:
@@ -187,6 +207,7 @@ class Table:
 
     def state(self) -> Int8Array:
         """The full-information state ``int8 [D_state]``, for centralised critics."""
+        self.require_start("state()")
         out = np.empty(observation.state_layout(self.pass_action).size, np.int8)
         observation.encode_state_at(self.states, 0, self.r, out)
         return out
@@ -205,6 +226,7 @@ class Table:
 
     def render(self) -> str | np.ndarray[Any, Any] | None:
         """The picture of the render mode: text for ``ansi``, ``uint8 [H, W, 3]`` for ``rgb_array``; else printed."""
+        self.require_start("render()")
         if self.render_mode is None:
             warnings.warn(
                 f"render() does nothing without a render_mode: make it with one of {', '.join(RENDER_MODES)}",
@@ -217,6 +239,78 @@ class Table:
             return self.text()
         print(self.text(), end="\n\n")  # noqa: T201 - "human" is this printing
         return None
+
+
+class Agents:
+    """What the AEC and the parallel environment have in common: agents, spaces, state and pictures.
+
+    Args:
+        rules: a preset name (``field=value`` words may follow), a YAML file, a `Rules`, or a mapping of rule fields.
+        num_players: seats, 2 to 6; ``None`` keeps that of ``rules`` (4 in every preset).
+        render_mode: ``human`` prints each position, ``ansi`` and ``rgb_array`` return it (all hands).
+        illegal: what an illegal action does: ``raise`` refuses it and changes nothing; ``terminate`` ends the match for
+            all with -1 for the offender, as PettingZoo's TerminateIllegalWrapper does.
+        **overrides: rule fields on top of ``rules``.
+
+    Raises:
+        RulesError: rules that cannot be played.
+        ValueError: an unknown render mode or ``illegal``.
+    """
+
+    def __init__(
+        self,
+        rules: str | Rules | Mapping[str, Any] = "first_out",
+        num_players: int | None = None,
+        render_mode: str | None = None,
+        illegal: str = "raise",
+        **overrides: Any,
+    ) -> None:
+        if illegal not in ILLEGAL_MODES:
+            raise ValueError(f"illegal must be one of {', '.join(ILLEGAL_MODES)}, not {illegal!r}")
+        self._table = Table(make_rules(rules, num_players, overrides), render_mode)
+        self._illegal = illegal
+        self.render_mode = render_mode
+        self.possible_agents = [f"player_{seat}" for seat in range(self._table.num_players)]
+        self._seat_of = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        self.observation_spaces = {agent: self._table.observation_space() for agent in self.possible_agents}
+        self.action_spaces = {agent: self._table.action_space() for agent in self.possible_agents}
+        self.state_space = self._table.state_space()
+        self.agents: list[str] = []
+
+    @property
+    def rules(self) -> Rules:
+        """The rule set in play."""
+        return self._table.rules
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """The observation space, the same object at each call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Discrete:
+        """The action space, the same object at each call."""
+        return self.action_spaces[agent]
+
+    def view(self, agent: str) -> PlayerView:
+        """What ``agent`` may know, as bots take it."""
+        return self._table.view(self._seat_of[agent])
+
+    def state(self) -> Int8Array:
+        """The full-information state ``int8 [D_state]``, for centralised critics (all hands: never for players)."""
+        return self._table.state()
+
+    def render(self) -> Any:
+        """The position in the render mode: a text, an image ``uint8 [H, W, 3]``, or printed."""
+        return self._table.render()
+
+    def close(self) -> None:
+        """Release nothing: the environment holds no window, file or process."""
+
+
+def make_rules(rules: str | Rules | Mapping[str, Any], num_players: int | None, overrides: dict[str, Any]) -> Rules:
+    """The rule set of an environment's arguments; ``num_players=None`` keeps that of ``rules``."""
+    if num_players is not None:
+        overrides = {**overrides, "num_players": num_players}
+    return Rules.of(rules, **overrides)
 
 
 def as_action(action: Any) -> int:

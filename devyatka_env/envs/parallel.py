@@ -5,60 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from devyatka_env import engine
-from devyatka_env.envs.aec import ILLEGAL_MODES, make_rules
-from devyatka_env.envs.core import RENDER_MODES, Table, as_action
+from devyatka_env.envs.core import RENDER_MODES, Agents, as_action
 from devyatka_env.game import IllegalActionError
 from devyatka_env.observation import Int8Array
-from devyatka_env.rules import Rules
 
 Observations = dict[str, dict[str, Int8Array]]
 
 
-class DevyatkaParallelEnv(ParallelEnv):  # type: ignore[misc]
+class DevyatkaParallelEnv(Agents, ParallelEnv):  # type: ignore[misc]
     """Devyatka for PettingZoo's parallel API. Agent ``player_i`` sits in seat ``i``.
 
     One step is one turn. The seat on turn plays a card; PASS is the only legal action of the others, as their action
-    masks say. Arguments, observations, rewards and reset options are those of the AEC environment (`raw_env`).
+    masks say. Observations, rewards and reset options are those of the AEC environment (`raw_env`).
+
+    Arguments: those of `devyatka_env.envs.core.Agents`.
     """
 
     metadata = {"name": "devyatka_v0", "render_modes": list(RENDER_MODES), "render_fps": 2}  # noqa: RUF012
-
-    def __init__(
-        self,
-        rules: str | Rules | dict[str, Any] = "first_out",
-        num_players: int | None = None,
-        render_mode: str | None = None,
-        illegal: str = "raise",
-        **overrides: Any,
-    ) -> None:
-        if illegal not in ILLEGAL_MODES:
-            raise ValueError(f"illegal must be one of {', '.join(ILLEGAL_MODES)}, not {illegal!r}")
-        self._table = Table(make_rules(rules, num_players, overrides), render_mode)
-        self._illegal = illegal
-        self.render_mode = render_mode
-        self.possible_agents = [f"player_{seat}" for seat in range(self._table.num_players)]
-        self.observation_spaces = {agent: self._table.observation_space() for agent in self.possible_agents}
-        self.action_spaces = {agent: self._table.action_space() for agent in self.possible_agents}
-        self.state_space = self._table.state_space()
-        self.agents: list[str] = []
-
-    @property
-    def rules(self) -> Rules:
-        """The rule set in play."""
-        return self._table.rules
-
-    def observation_space(self, agent: str) -> spaces.Dict:
-        """The observation space, the same object at each call."""
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> spaces.Discrete:
-        """The action space, the same object at each call."""
-        return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -127,17 +93,6 @@ class DevyatkaParallelEnv(ParallelEnv):  # type: ignore[misc]
             return self._table.illegal(action)
         where = f"{self.possible_agents[offender]} is not on turn and can only pass; {self._table.text()}"
         return IllegalActionError(action, [self._table.pass_action], self.rules, where)
-
-    def state(self) -> Int8Array:
-        """The full-information state ``int8 [D_state]``, for centralised critics."""
-        return self._table.state()
-
-    def render(self) -> str | np.ndarray[Any, Any] | None:
-        """The position in the render mode: a text, an image ``uint8 [H, W, 3]``, or printed."""
-        return self._table.render()
-
-    def close(self) -> None:
-        """Release nothing: the environment holds no window, file or process."""
 
 
 parallel_env = DevyatkaParallelEnv

@@ -11,9 +11,7 @@ import numpy as np
 
 from devyatka_env import engine
 from devyatka_env.bots import Bot, BotError, BotSpec, make_opponents
-from devyatka_env.envs.aec import make_rules
-from devyatka_env.envs.core import RENDER_MODES, Table, as_action
-from devyatka_env.game import IllegalActionError
+from devyatka_env.envs.core import RENDER_MODES, Table, as_action, make_rules
 from devyatka_env.observation import Int8Array
 from devyatka_env.records import STATE_DTYPE, decision_word
 from devyatka_env.rules import Rules
@@ -100,8 +98,10 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
         Raises:
             ValueError: a bad seed or option; the running match goes on unchanged.
         """
+        for bot in self.opponents:
+            bot.check_rules(self._table.rules_after(options))
         self._table.reset(seed, options)
-        super().reset(seed=None if seed is None else seed % 2**63)
+        super().reset(seed=None if seed is None else int(seed) % 2**63)
         self._rotation = 0 if seed is not None else self._rotation + 1
         if self._fixed_seat is None:
             self.seat = self._rotation % self._table.num_players
@@ -119,7 +119,10 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
 
         Raises:
             IllegalActionError: an illegal action with ``illegal="raise"``; nothing has changed.
+            BotError: an opponent failed or chose an illegal action.
+            RuntimeError: `reset` was not called, or the match is over.
         """
+        self._table.require_start("step()")
         info: dict[str, Any] = {}
         if not self._table.is_match_over:
             number = as_action(action)
@@ -179,15 +182,10 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
         word = decision_word(np.uint64(table.seed), np.uint64(table.index), seat, int(table.states["num_played"][0]))
         try:
             action = int(bot.act_batch(view, table.rules, np.array([word], np.uint64))[0])
+            if table.step(as_action(action)) == engine.ILLEGAL:
+                raise table.illegal(action)
         except Exception as error:
             raise BotError(f"bot {bot.name} failed (deal {table.index} of seed {table.seed}): {error}") from error
-        if table.step(as_action(action)) == engine.ILLEGAL:
-            raise IllegalActionError(
-                action,
-                engine.legal_actions(table.states[0], table.rules),
-                table.rules,
-                f"chosen by opponent {bot.name} in seat {seat}\n{table.text()}",
-            )
 
     def action_masks(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """The learner's legal actions now, ``bool [C + 1]``, as sb3-contrib's MaskablePPO asks for them."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots.base import Bot
+from devyatka_env.bots import Bot, BotSpec, make_bot, make_opponents
 from devyatka_env.bots.play import play_on
 from devyatka_env.deals import Deals
 from devyatka_env.evaluation.stats import Estimate, Mean
@@ -71,9 +71,9 @@ class Evaluation:
 
 
 def evaluate(
-    candidate: Bot,
-    opponents: Sequence[Bot],
-    rules: Rules,
+    candidate: BotSpec,
+    opponents: BotSpec | Sequence[BotSpec],
+    rules: Rules | str,
     deals: int,
     seed: int = 0,
     progress: Progress | None = None,
@@ -81,9 +81,9 @@ def evaluate(
     """Play ``deals`` duplicate deals. Ctrl-C stops it early with the result of the deals played so far.
 
     Args:
-        candidate: the bot in question.
-        opponents: the other seats' bots, clockwise from the candidate.
-        rules: the rule set.
+        candidate: the bot in question (as `make_bot` takes it).
+        opponents: the other seats: one bot for all, or one each, clockwise from the candidate.
+        rules: the rule set (as `Rules.of` takes it). Of a match every deal is counted by itself.
         deals: number of deals, each played ``rules.num_players`` times.
         seed: seed of the deals and of the bots' coin flips.
         progress: called with the deals played and the win rate so far, now and then.
@@ -92,12 +92,14 @@ def evaluate(
         ValueError: a wrong number of opponents or deals, or a bot that does not play these rules.
         BotError: a bot failed or chose an illegal action.
     """
+    rules = Rules.of(rules)
     n = rules.num_players
-    if len(opponents) != n - 1:
-        raise ValueError(f"{n} seats need {n - 1} opponents, not {len(opponents)}")
+    bots = [make_bot(candidate), *make_opponents(opponents, n - 1)]
+    if not isinstance(deals, int | np.integer):
+        raise ValueError(f"deals must be a whole number, not {deals!r}")
     if deals < 1:
         raise ValueError(f"deals must be at least 1, not {deals}")
-    for bot in (candidate, *opponents):
+    for bot in bots:
         bot.check_rules(rules)
     tally = _Tally(n)
     per_chunk = max(1, GAMES_AT_ONCE // n)
@@ -107,7 +109,7 @@ def evaluate(
         while played < deals:
             count = min(per_chunk, deals - played)
             indices = np.arange(played, played + count)
-            tally.add(*_play_rotations([candidate, *opponents], rules, indices, seed))
+            tally.add(*_play_rotations(bots, rules, indices, seed))
             played += count
             if progress:
                 progress(played, tally.win.estimate())
@@ -116,8 +118,8 @@ def evaluate(
             raise
         interrupted = True
     return Evaluation(
-        candidate=candidate.name,
-        against=tuple(bot.name for bot in opponents),
+        candidate=bots[0].name,
+        against=tuple(bot.name for bot in bots[1:]),
         rules=rules,
         seed=seed,
         deals=played,
@@ -130,7 +132,7 @@ def evaluate(
         win_rate_opening=tally.opening.estimate(),
         win_rate_not_opening=tally.not_opening.estimate(),
         interrupted=interrupted,
-        cheats=tuple(sorted({bot.name for bot in (candidate, *opponents) if bot.sees_all_hands})),
+        cheats=tuple(sorted({bot.name for bot in bots if bot.sees_all_hands})),
     )
 
 

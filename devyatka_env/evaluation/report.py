@@ -33,6 +33,8 @@ def table(evaluations: Sequence[Evaluation]) -> str:
         f"{first.rules}, against {_field(first)}\n{first.deals:,} deals x {n} seats = {first.games:,} games,"
         f" seed {first.seed}; 95 % intervals over deals; chance {1 / n:.4f}"
     )
+    if first.rules.deals > 1:
+        heading += f"\neach of the {first.rules.deals} deals of a match is counted by itself"
     parts = [heading, *map(_columns, (totals, by_seat, by_opener)), *(["\n".join(notes)] if notes else [])]
     return "\n\n".join(parts)
 
