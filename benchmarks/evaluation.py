@@ -29,7 +29,7 @@ def aec_games_per_second(bots: list[Bot], rules: Rules) -> float:
         env.reset()
         while not all(env.terminations.values()):
             seat = env.possible_agents.index(env.agent_selection)
-            env.step(bots[seat].act(env.view(), rng))
+            env.step(bots[seat].act(env.view(env.agent_selection), rng))
     return AEC_GAMES / (time.perf_counter() - start)
 
 
