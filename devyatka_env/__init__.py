@@ -23,7 +23,11 @@ ENV_ID = "devyatka/Devyatka-v0"
 if ENV_ID not in _aec_registry:  # a reload of this module must not register twice
     _pettingzoo.register("aec", ENV_ID, entry_point="devyatka_env.envs.aec:env")
     _pettingzoo.register("parallel", ENV_ID, entry_point="devyatka_env.envs.parallel:parallel_env")
-    _gymnasium.register(ENV_ID, entry_point="devyatka_env.envs.single_agent:DevyatkaEnv")
+    _gymnasium.register(
+        ENV_ID,
+        entry_point="devyatka_env.envs.single_agent:DevyatkaEnv",
+        vector_entry_point="devyatka_env.envs.vector:DevyatkaVectorEnv",
+    )
 
 __all__ = [
     "ENV_ID",

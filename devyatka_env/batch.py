@@ -7,7 +7,9 @@ happens to be played in, on the number of threads, or on the platform.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numba
@@ -15,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env import engine, observation
+from devyatka_env.game import is_whole
 from devyatka_env.observation import Int8Array
 from devyatka_env.records import (
     STATE_DTYPE,
     States,
     check_seed,
+    compiling,
     kernel,
     lowest,
     mix,
@@ -82,7 +86,7 @@ def _step_run(
     for i in range(low, high):
         s = states[i]
         action = np.int64(actions[i])
-        if action < r.num_cards and (s.legal >> np.uint64(action)) & np.uint64(1):
+        if 0 <= action < r.num_cards and (s.legal >> np.uint64(action)) & np.uint64(1):
             engine.play_card(s, r, action)
         else:
             engine.step(s, r, action)
@@ -192,11 +196,36 @@ def _state_vectors(states: Any, rules: Any, out: Any, size: int) -> None:
         observation.encode_state(states[i], rules[0], out, i * size)
 
 
+@lru_cache(maxsize=8)
+def _warm_up(rules: Rules, threads: bool) -> None:
+    """Load the kernels, or compile them, before the first game needs them."""
+    r, states = rules_record(rules), np.zeros(1, STATE_DTYPE)
+    indices, players, seed = np.zeros(1, np.uint64), np.full(1, rules.num_players, np.int8), np.uint64(0)
+    results = (np.zeros(1, np.bool_), np.zeros((1, MAX_PLAYERS)), np.zeros((1, MAX_PLAYERS), np.uint8))
+    observed = np.empty(observation.observation_layout(rules.deck.num_cards).size, np.int8)
+    mask = np.empty(rules.pass_action + 1, np.int8)
+    actions = np.zeros(1, np.int64)
+    with compiling():
+        _deal_all(states, r, players, seed, indices)
+        _first_illegal(states, r, actions)
+        _sample(states, r, seed, actions)
+        _observe_run(states, r, 0, 1, observed, len(observed))
+        _masks_run(states, r, 0, 1, mask, len(mask))
+        _step_run(states, r, 0, 1, actions, seed, indices, *results)
+        _forced_run(states, r, 0, 1, seed, indices, *results)
+        if threads:
+            _observe_threads(states, r, observed, len(observed))
+            _masks_threads(states, r, mask, len(mask))
+            _forced_threads(states, r, seed, indices, *results)
+            _sample(states, r, seed, actions)
+            _step_threads(states, r, actions, seed, indices, *results)
+
+
 class BatchGame:
     """``num_games`` games side by side, a seat to move in each at all times.
 
     Args:
-        rules: the rule set.
+        rules: the rule set (as `Rules.of` takes it). Its `deals` hold for games of every size.
         num_games: games, `B` below.
         seed: seed of the deals.
         num_players: seats of each game, ``[B]``, for a batch of mixed sizes; ``None`` for those of ``rules``.
@@ -213,18 +242,19 @@ class BatchGame:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: Rules | str,
         num_games: int,
         seed: int = 0,
         *,
         num_players: Sequence[int] | NDArray[np.integer] | None = None,
         num_threads: int = 1,
     ) -> None:
-        if num_games < 1:
-            raise ValueError(f"num_games must be at least 1, not {num_games}")
+        if not is_whole(num_games) or num_games < 1:
+            raise ValueError(f"num_games must be a whole number of at least 1, not {num_games!r}")
         most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined] # set at run time
-        if not 1 <= num_threads <= most:
-            raise ValueError(f"num_threads must be 1 to {most} (numba's threads on this machine), not {num_threads}")
+        if not is_whole(num_threads) or not 1 <= num_threads <= most:
+            raise ValueError(f"num_threads must be 1 to {most} (numba's threads on this machine), not {num_threads!r}")
+        rules = Rules.of(rules)
         players = np.full(num_games, rules.num_players) if num_players is None else np.asarray(num_players)
         if players.shape != (num_games,) or not np.issubdtype(players.dtype, np.integer):
             raise ValueError(f"num_players must be {num_games} whole numbers, one a game, not {num_players!r}")
@@ -244,6 +274,7 @@ class BatchGame:
         self._places = np.zeros((num_games, MAX_PLAYERS), np.uint8)
         self._observations: Int8Array | None = None
         self._masks: Int8Array | None = None
+        _warm_up(rules, num_threads > 1)
         self.reset(seed)
 
     def __len__(self) -> int:
@@ -288,8 +319,8 @@ class BatchGame:
         if self.num_threads == 1:
             _observe_run(self.states, self._r, 0, self.num_games, flat, size)
         else:
-            numba.set_num_threads(self.num_threads)
-            _observe_threads(self.states, self._r, flat, size)
+            with self._threads():
+                _observe_threads(self.states, self._r, flat, size)
         return out
 
     def action_masks(self, out: Int8Array | None = None) -> Int8Array:
@@ -302,14 +333,18 @@ class BatchGame:
         if self.num_threads == 1:
             _masks_run(self.states, self._r, 0, self.num_games, flat, self._num_actions)
         else:
-            numba.set_num_threads(self.num_threads)
-            _masks_threads(self.states, self._r, flat, self._num_actions)
+            with self._threads():
+                _masks_threads(self.states, self._r, flat, self._num_actions)
         return out
 
     def _flat(self, out: Int8Array, size: int) -> Int8Array:
-        if out.shape != (self.num_games, size) or out.dtype != np.int8 or not out.flags.c_contiguous:
+        if (
+            out.shape != (self.num_games, size)
+            or out.dtype != np.int8
+            or not (out.flags.c_contiguous and out.flags.writeable)
+        ):
             raise ValueError(
-                f"the buffer must be C-contiguous int8 of shape ({self.num_games}, {size}), not {out.dtype} {out.shape}"
+                f"the buffer must be writeable C-contiguous int8 of shape ({self.num_games}, {size}), not {out.dtype} {out.shape}"
             )
         return out.reshape(-1)
 
@@ -356,8 +391,8 @@ class BatchGame:
         if self.num_threads == 1:
             _step_run(self.states, self._r, 0, self.num_games, chosen, *arguments)
         else:
-            numba.set_num_threads(self.num_threads)
-            _step_threads(self.states, self._r, chosen, *arguments)
+            with self._threads():
+                _step_threads(self.states, self._r, chosen, *arguments)
         return self._finished(before)
 
     def play_forced(self) -> Finished:
@@ -370,9 +405,19 @@ class BatchGame:
         if self.num_threads == 1:
             _forced_run(self.states, self._r, 0, self.num_games, *arguments)
         else:
-            numba.set_num_threads(self.num_threads)
-            _forced_threads(self.states, self._r, *arguments)
+            with self._threads():
+                _forced_threads(self.states, self._r, *arguments)
         return self._finished(before)
+
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        """Let numba use this batch's threads, and leave its setting as it was."""
+        before = numba.get_num_threads()
+        numba.set_num_threads(self.num_threads)
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
 
     def _refuse_illegal(self, actions: Index) -> None:
         game = int(_first_illegal(self.states, self._r, actions))

@@ -89,8 +89,8 @@ class Deals:
         states: ``[B]`` records of `records.STATE_DTYPE`.
     """
 
-    def __init__(self, rules: Rules, indices: NDArray[np.integer], seed: int = 0) -> None:
-        self.rules = rules
+    def __init__(self, rules: Rules | str, indices: NDArray[np.integer], seed: int = 0) -> None:
+        self.rules = rules = Rules.of(rules)
         self.seed = check_seed(seed)
         self.indices = _deal_indices(indices)
         self.states = np.zeros(len(self.indices), STATE_DTYPE)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -99,6 +102,19 @@ def _stamped(compiled: Any) -> Callable[..., Any]:
     cache_file._source_stamp = (cache_file._source_stamp, _kernel_sources())
     loose: Callable[..., Any] = compiled
     return loose
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Say on the error stream what takes so long, if it takes more than 2 seconds: kernels without a cache."""
+    words = "devyatka_env: compiling its kernels for this machine; they are cached on disk, so this happens once"
+    timer = threading.Timer(2.0, lambda: print(words, file=sys.stderr, flush=True))  # noqa: T201 - to be read
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def parallel_kernel(function: Callable[..., Any]) -> Callable[..., Any]:

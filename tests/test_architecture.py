@@ -47,6 +47,8 @@ LAYERS = [
     "envs.aec",
     "envs.parallel",
     "envs.single_agent",
+    "envs.learners",
+    "envs.vector",
     "envs.sb3",
     "__init__",
     "cli",

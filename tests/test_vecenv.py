@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from players import tiny_network
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
@@ -15,7 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from training_helpers import MINI, random_legal
 
 from devyatka_env import Game, PlayerView, Rules
-from devyatka_env.bots import Bot, CallableBot, GreedyBot, RandomBot
+from devyatka_env.bots import Bot, CallableBot, GreedyBot, PolicyBot, RandomBot
 from devyatka_env.bots.play import BotError
 from devyatka_env.envs.sb3 import DevyatkaVecEnv
 from devyatka_env.envs.single_agent import DevyatkaEnv
@@ -188,9 +189,9 @@ def test_reset__deals_are_those_of_game(text: str, first: int) -> None:
         seen = observation_layout(rules.pass_action).split(row)
         game = Game.deal(rules, 2, first + i)
         dealt = sum(1 << int(card) for card in seen["hand"][0].nonzero()[0])
-        assert dealt == game.hand_masks[env._seats[i]]  # skip_forced=False: it has played nothing
+        assert dealt == game.hand_masks[env.batch.seats[i]]  # skip_forced=False: it has played nothing
     assert env.next_deal == first + 12
-    offsets = (env._seats - env._games.states["dealer"]) % rules.num_players
+    offsets = (env.batch.seats - env.batch.games.states["dealer"]) % rules.num_players
     assert offsets.tolist() == [(1 + first + i) % rules.num_players for i in range(12)]
 
 
@@ -253,7 +254,7 @@ def offsets_from_dealer(env: DevyatkaVecEnv, steps: int) -> list[Counter[int]]:
     rng, seen = np.random.default_rng(0), [Counter[int]() for _ in range(env.num_envs)]
     observations: Any = env.reset()
     for _ in range(steps):
-        offsets = (env._seats - env._games.states["dealer"]) % env.rules.num_players
+        offsets = (env.batch.seats - env.batch.games.states["dealer"]) % env.rules.num_players
         observations, _, dones, _ = env.step(random_legal(observations["action_mask"], rng))
         for i in dones.nonzero()[0]:
             seen[i][int(offsets[i])] += 1
@@ -290,6 +291,23 @@ def test_deal_without_a_choice__is_over_before_the_first_step_which_brings_the_r
     assert dones[over].all()
     assert set(np.abs(rewards[over])) == {1.0}
     assert {infos[i]["episode"]["l"] for i in over.nonzero()[0]} == {1}
+
+
+def test_opponents__that_do_not_play_the_rules_are_refused() -> None:
+    specialist = PolicyBot(tiny_network(), (Rules.of("one_loser"),), name="specialist")
+    with pytest.raises(ValueError, match="specialist was trained for one_loser"):
+        DevyatkaVecEnv("first_out", 2, specialist)
+    env = DevyatkaVecEnv("one_loser", 2, specialist)
+    assert env.rules == Rules.of("one_loser")
+    env.set_pool([specialist, RandomBot()], [0.5, 0.5])
+    with pytest.raises(ValueError, match="0 bots need as many weights"):
+        env.set_pool([], [])
+
+
+def test_step__needs_a_reset() -> None:
+    env = DevyatkaVecEnv("first_out", 2)
+    with pytest.raises(RuntimeError, match=r"call reset\(\) before step\(\)"):
+        env.step(np.full(2, 12))
 
 
 def test_opponents__a_wrong_number_is_refused_and_a_failing_one_is_named() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,26 @@ from gymnasium import spaces
 from devyatka_env import engine, notation, observation, render
 from devyatka_env.game import DealError, Game, IllegalActionError
 from devyatka_env.observation import Int8Array
-from devyatka_env.records import STATE_DTYPE, check_seed, rules_record
+from devyatka_env.records import STATE_DTYPE, check_seed, compiling, rules_record
 from devyatka_env.rules import MAX_PLAYERS, Rules, RulesError
 from devyatka_env.view import PlayerView
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 ILLEGAL_MODES = ("raise", "terminate")
 RESET_OPTIONS = ("hands", "dealer", "rules")
+
+
+@lru_cache(maxsize=1)
+def _warm_up() -> None:
+    """Load the kernels of a single game, or compile them, before the first game needs them."""
+    rules = Rules()
+    r, states = rules_record(rules), np.zeros(1, STATE_DTYPE)
+    out = np.empty(observation.observation_layout(rules.pass_action).size, np.int8)
+    with compiling():
+        engine.deal_at(states, 0, r, rules.num_players, 0, np.uint64(0), np.uint64(0))
+        observation.encode_at(states, 0, r, 0, out, np.empty(rules.pass_action + 1, np.int8))
+        engine.step_at(states, 0, r, rules.pass_action)
+        engine.payoffs_at(states, 0, r, np.empty(MAX_PLAYERS))
 
 
 class Table:
@@ -41,6 +55,7 @@ class Table:
     def __init__(self, rules: Rules, render_mode: str | None) -> None:
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(f"render_mode must be one of {', '.join(RENDER_MODES)} or None, not {render_mode!r}")
+        _warm_up()
         self.render_mode = render_mode
         self.states = np.zeros(1, STATE_DTYPE)
         self.seed: int | None = None
