@@ -338,13 +338,11 @@ class BatchGame:
         return out
 
     def _flat(self, out: Int8Array, size: int) -> Int8Array:
-        if (
-            out.shape != (self.num_games, size)
-            or out.dtype != np.int8
-            or not (out.flags.c_contiguous and out.flags.writeable)
-        ):
+        wanted = (self.num_games, size)
+        usable = out.flags.c_contiguous and out.flags.writeable
+        if out.shape != wanted or out.dtype != np.int8 or not usable:
             raise ValueError(
-                f"the buffer must be writeable C-contiguous int8 of shape ({self.num_games}, {size}), not {out.dtype} {out.shape}"
+                f"the buffer must be writeable C-contiguous int8 of shape {wanted}, not {out.dtype} {out.shape}"
             )
         return out.reshape(-1)
 

@@ -170,20 +170,22 @@ def note_pass(s: Any, seat: int, fits: np.uint64) -> None:
 def pass_on(s: Any, r: Any, seat: int) -> None:
     """Give the turn to the next seat that can act after ``seat``, or end the deal when nobody ever can (section 6)."""
     fits = fitting(s, r)
-    held = _ZERO
-    for other in range(s.num_players):
-        if s.status[other] == 0:
-            held |= s.hands[other]
-    if held & fits == _ZERO:
-        finish(s, r, BLOCKED)
-        return
-    while True:
-        seat = next_seat(s, seat)
-        s.legal = s.hands[seat] & fits
-        if s.legal or r.explicit_pass:
-            s.turn = seat
+    mover = next_seat(s, seat)
+    legal = s.hands[mover] & fits
+    if legal == _ZERO:  # somebody passes, unless the deal is blocked
+        held = _ZERO
+        for other in range(s.num_players):
+            if s.status[other] == 0:
+                held |= s.hands[other]
+        if held & fits == _ZERO:
+            finish(s, r, BLOCKED)
             return
-        note_pass(s, seat, fits)
+        while legal == _ZERO and not r.explicit_pass:
+            note_pass(s, mover, fits)
+            mover = next_seat(s, mover)
+            legal = s.hands[mover] & fits
+    s.turn = mover
+    s.legal = legal
 
 
 @kernel
@@ -277,12 +279,14 @@ def finish(s: Any, r: Any, reason: int) -> None:
     s.turn = -1
     s.legal = _ZERO
     s.reason = reason
-    for seat in range(s.num_players):
+    keys = (
+        rank_key(s, r, 0), rank_key(s, r, 1), rank_key(s, r, 2), rank_key(s, r, 3), rank_key(s, r, 4), rank_key(s, r, 5)
+    )  # fmt: skip
+    n = np.int64(s.num_players)
+    for seat in range(n):
         place = 1
-        key = rank_key(s, r, seat)
-        for other in range(s.num_players):
-            if rank_key(s, r, other) < key:
-                place += 1
+        for other in range(n):
+            place += keys[other] < keys[seat]
         s.places[seat] = place
 
 

@@ -465,7 +465,7 @@ def test_batch__refuses_rules_that_one_of_its_seat_counts_cannot_play(preset: st
 
 @pytest.mark.parametrize("threads", [0, -1, 10_000, 1.5, "1", None])
 def test_batch__refuses_threads_that_it_cannot_have(threads: Any) -> None:
-    with pytest.raises(ValueError, match=f"num_threads must be 1 to .*not {threads}"):
+    with pytest.raises(ValueError, match=f"num_threads must be 1 to .*not {threads!r}"):
         BatchGame(Rules.of("first_out"), 2, num_threads=threads)
 
 
