@@ -42,8 +42,13 @@ format: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
-bench: setup
+bench: .venv/bench-ready
 	$(BIN)/python -m benchmarks
+
+# The libraries that benchmarks/compare.py measures beside ours.
+.venv/bench-ready: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
+	touch .venv/bench-ready
 
 clean:
 	rm -rf .venv runs dist .pytest_cache .mypy_cache .ruff_cache

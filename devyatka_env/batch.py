@@ -174,14 +174,21 @@ def _first_illegal(states: Any, rules: Any, actions: Any) -> int:
 
 
 @kernel
-def _sample(states: Any, rules: Any, key: np.uint64, out: Any) -> None:
+def _sample_run(states: Any, rules: Any, low: int, high: int, key: np.uint64, out: Any) -> None:
     """A uniformly random legal action of every game."""
-    for i in range(len(states)):
+    for i in range(low, high):
         legal = states[i].legal
         if legal == np.uint64(0):
             out[i] = rules[0].num_cards
-            continue
-        out[i] = random_card(legal, mix(key + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)))
+        else:
+            out[i] = random_card(legal, mix(key + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)))
+
+
+@parallel_kernel
+def _sample_threads(states: Any, rules: Any, key: np.uint64, out: Any) -> None:
+    n = len(states)
+    for k in numba.prange(_RUNS):
+        _sample_run(states, rules, k * n // _RUNS, (k + 1) * n // _RUNS, key, out)
 
 
 @kernel
@@ -208,7 +215,7 @@ def _warm_up(rules: Rules, threads: bool) -> None:
     with compiling():
         _deal_all(states, r, players, seed, indices)
         _first_illegal(states, r, actions)
-        _sample(states, r, seed, actions)
+        _sample_run(states, r, 0, 1, seed, actions)
         _observe_run(states, r, 0, 1, observed, len(observed))
         _masks_run(states, r, 0, 1, mask, len(mask))
         _step_run(states, r, 0, 1, actions, seed, indices, *results)
@@ -217,7 +224,7 @@ def _warm_up(rules: Rules, threads: bool) -> None:
             _observe_threads(states, r, observed, len(observed))
             _masks_threads(states, r, mask, len(mask))
             _forced_threads(states, r, seed, indices, *results)
-            _sample(states, r, seed, actions)
+            _sample_threads(states, r, seed, actions)
             _step_threads(states, r, actions, seed, indices, *results)
 
 
@@ -229,7 +236,7 @@ class BatchGame:
         num_games: games, `B` below.
         seed: seed of the deals.
         num_players: seats of each game, ``[B]``, for a batch of mixed sizes; ``None`` for those of ``rules``.
-        num_threads: threads of `step`, `play_forced`, `observations` and `action_masks`; results do not depend on it.
+        num_threads: threads of everything that is done for all games at once; results do not depend on it.
 
     Attributes:
         states: the engine's records ``[B]`` of `records.STATE_DTYPE`, all hands included: for solvers and critics.
@@ -362,7 +369,12 @@ class BatchGame:
     def sample_actions(self, rng: np.random.Generator) -> Index:
         """A uniformly random legal action for each game, ``int64 [B]``."""
         out = np.empty(self.num_games, np.int64)
-        _sample(self.states, self._r, rng.integers(0, 2**64, dtype=np.uint64), out)
+        key = rng.integers(0, 2**64, dtype=np.uint64)
+        if self.num_threads == 1:
+            _sample_run(self.states, self._r, 0, self.num_games, key, out)
+        else:
+            with self._threads():
+                _sample_threads(self.states, self._r, key, out)
         return out
 
     # --- playing ---
