@@ -1,4 +1,4 @@
-"""Import, first reset and 100 steps in a fresh process, with cached kernels and without a cache.
+"""Import and first steps in a fresh process, with cached kernels and without a cache: one environment, and a batch.
 
 python -m benchmarks.startup
 """
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-_PROGRAM = """
+_ENVIRONMENT = """
 import time
 start = time.perf_counter()
 import devyatka_env
@@ -24,23 +24,36 @@ for _ in range(100):
     env.step(None if over else int(info["action_mask"].argmax()))
 print(imported - start, time.perf_counter() - imported)
 """
+_BATCH = """
+import time
+start = time.perf_counter()
+import numpy
+from devyatka_env.batch import BatchGame
+imported = time.perf_counter()
+games = BatchGame("first_out", 4096)
+games.step(games.sample_actions(numpy.random.default_rng(0)))
+games.observations(), games.action_masks()
+print(imported - start, time.perf_counter() - imported)
+"""
+PROGRAMS = {"reset + 100 steps": _ENVIRONMENT, "a batch's first step": _BATCH}
 
 
-def measure(cache: str) -> tuple[float, float]:
-    """Seconds of the import, and of the first reset and 100 steps."""
+def measure(program: str, cache: str) -> tuple[float, float]:
+    """Seconds of the import, and of the first steps."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    run = subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     imported, played = map(float, run.stdout.split())
     return imported, played
 
 
 def main() -> None:
-    """Print both."""
-    with tempfile.TemporaryDirectory() as cache:
-        compiled = measure(cache)
-        cached = min((measure(cache) for _ in range(3)), key=sum)
-    print(f"without a cache  import {compiled[0]:.2f} s, reset + 100 steps {compiled[1]:.2f} s (kernels compile)")
-    print(f"cached kernels   import {cached[0]:.2f} s, reset + 100 steps {cached[1]:.2f} s")
+    """Print both, with and without a cache."""
+    for name, program in PROGRAMS.items():
+        with tempfile.TemporaryDirectory() as cache:
+            compiled = measure(program, cache)
+            cached = min((measure(program, cache) for _ in range(3)), key=sum)
+        print(f"cached kernels   import {cached[0]:.2f} s, {name} {cached[1]:.2f} s")
+        print(f"without a cache  import {compiled[0]:.2f} s, {name} {compiled[1]:.2f} s (kernels compile)")
 
 
 if __name__ == "__main__":
