@@ -11,9 +11,11 @@ from pettingzoo.env_registry.registration import aec_registry as _aec_registry
 
 from devyatka_env.bots import Bot, bot_names, make_bot, register_bot
 from devyatka_env.cards import Card, CardTextError, Deck
+from devyatka_env.dealing import DealError
 from devyatka_env.envs.aec import env, raw_env
 from devyatka_env.envs.parallel import parallel_env
-from devyatka_env.game import DealError, Game, IllegalActionError, Match, Result
+from devyatka_env.game import Game, IllegalActionError, Result
+from devyatka_env.match import Match
 from devyatka_env.rules import PRESETS, Rules, RulesError
 from devyatka_env.view import PlayerView
 

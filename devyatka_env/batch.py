@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env import engine, observation
-from devyatka_env.game import is_whole
+from devyatka_env.dealing import is_whole
 from devyatka_env.observation import Int8Array
 from devyatka_env.records import (
     STATE_DTYPE,

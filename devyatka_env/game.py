@@ -1,4 +1,4 @@
-"""`Game`: one deal as a friendly object; `Match`: deals in a row with a moving dealer.
+"""`Game`: one deal as a friendly object.
 
 For people, tests, notebooks and tools. Environments and batches use the engine's records directly.
 """
@@ -6,15 +6,15 @@ For people, tests, notebooks and tools. Environments and batches use the engine'
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from devyatka_env import engine, notation
-from devyatka_env.cards import Card, CardTextError, iter_mask
+from devyatka_env.cards import Card, iter_mask
+from devyatka_env.dealing import DealError, check_hands, hand_mask, is_whole
 from devyatka_env.records import REASONS, STATE_DTYPE, States, check_seed, rules_record
 from devyatka_env.rules import MAX_PLAYERS, Rules, RulesError
 from devyatka_env.view import PlayerView
@@ -44,10 +44,6 @@ class IllegalActionError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return IllegalActionError, (self.action, self.legal, self._rules, self.position)
-
-
-class DealError(ValueError):
-    """Hands that cannot be dealt: a wrong count, a card twice or missing, or nobody who can open."""
 
 
 @dataclass(frozen=True)
@@ -337,111 +333,6 @@ class Game:
         return game
 
 
-class Match:
-    """``rules.deals`` deals in a row, the dealer moving one seat clockwise after each (rules, section 9).
-
-    Attributes:
-        rules: the rule set.
-        game: the deal in play.
-        deal_number: its number within the match, from 0.
-    """
-
-    def __init__(self, rules: Rules | str, seed: int = 0, index: int = 0) -> None:
-        self.rules = Rules.of(rules)
-        self._seed = check_seed(seed)
-        self._first = check_seed(index, "index") * self.rules.deals
-        self.deal_number = 0
-        self._payoffs: list[tuple[float, ...]] = []
-        self.game = Game.deal(self.rules, seed, self._first)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether every deal has been played and counted."""
-        return self.deal_number == self.rules.deals
-
-    def next_deal(self) -> Game | None:
-        """Count the finished deal and deal the next; ``None`` after the last.
-
-        Raises:
-            ValueError: the deal is still on, or the match is over.
-        """
-        if self.is_over:
-            raise ValueError(f"the match of {self.rules.deals} deals is over")
-        self._payoffs.append(self.game.result().payoffs)
-        self.deal_number += 1
-        if self.is_over:
-            return None
-        self.game = Game.deal(self.rules, self._seed, self._first + self.deal_number)
-        return self.game
-
-    @property
-    def totals(self) -> tuple[float, ...]:
-        """Payoffs added up over the counted deals, by seat."""
-        return tuple(math.fsum(deal[seat] for deal in self._payoffs) for seat in range(self.rules.num_players))
-
-    def places(self) -> tuple[int, ...]:
-        """Standings by the totals so far: the best total is place 1, equal totals share."""
-        totals = [round(total, 9) for total in self.totals]  # thirds that add up to the same must not differ in the end
-        return tuple(1 + sum(other > total for other in totals) for total in totals)
-
-
-def hand_mask(hand: int | str | Sequence[Card | str | int], rules: Rules) -> int:
-    """A hand given as text, bitboard, or list of cards or ids, as a bitboard.
-
-    Raises:
-        DealError: a card twice or an id out of range.
-        CardTextError: a card of another deck.
-    """
-    if isinstance(hand, str):
-        return rules.deck.parse_mask(hand)
-    if isinstance(hand, int | np.integer):
-        if not 0 <= int(hand) <= rules.deck.mask:
-            raise DealError(f"hand bitboard {hand!r} has cards outside the deck of {rules.deck.num_cards}")
-        return int(hand)
-    mask = 0
-    for item in hand:
-        card = int(item) if isinstance(item, int | np.integer) else rules.deck.card_id(item)
-        if not 0 <= card < rules.deck.num_cards:
-            raise DealError(f"card id must be 0 to {rules.deck.num_cards - 1}, not {item!r}")
-        if mask >> card & 1:
-            raise DealError(f"{rules.deck.cards[card]} stands twice in one hand")
-        mask |= 1 << card
-    return mask
-
-
-def check_hands(hands: Sequence[int], dealer: int, rules: Rules) -> None:
-    """Check that the hands are a deal of these rules (rules, section 2).
-
-    Raises:
-        DealError: wrong count or sizes, a card twice or missing.
-    """
-    n, deck = rules.num_players, rules.deck
-    if len(hands) != n:
-        raise DealError(f"{len(hands)} hands for num_players={n}")
-    if not is_whole(dealer) or not 0 <= dealer < n:
-        raise DealError(f"dealer must be a seat, 0 to {n - 1}, not {dealer!r}")
-    seen = 0
-    for seat, hand in enumerate(hands):
-        if seen & hand:
-            raise DealError(f"{deck.text(seen & hand)} dealt twice, the second time to seat {seat}")
-        seen |= hand
-    if rules.cards_per_seat is None and seen != deck.mask:
-        raise DealError(f"the whole pack is dealt under these rules; missing: {deck.text(deck.mask & ~seen)}")
-    sizes = hand_sizes(rules, dealer)
-    for seat, hand in enumerate(hands):
-        if hand.bit_count() != sizes[seat]:
-            raise DealError(f"seat {seat} has {hand.bit_count()} cards; with dealer {dealer} it gets {sizes[seat]}")
-
-
-def hand_sizes(rules: Rules, dealer: int) -> tuple[int, ...]:
-    """Cards dealt to each seat: the extra cards go to the first seats dealt (rules, section 2)."""
-    n = rules.num_players
-    if rules.cards_per_seat is not None:
-        return (rules.cards_per_seat,) * n
-    base, extra = divmod(rules.deck.num_cards, n)
-    return tuple(base + ((seat - dealer - 1) % n < extra) for seat in range(n))
-
-
 def _check_record(content: Mapping[str, Any]) -> None:
     """Check the types in a game record.
 
@@ -457,17 +348,9 @@ def _check_record(content: Mapping[str, Any]) -> None:
             raise ValueError(f"the game record's {key} must be a list of card texts, not {content[key]!r}")
 
 
-def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number (``True`` is none)."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _passed_over(record: np.void, before: Sequence[int], seat: int, rules: Rules) -> list[tuple[int, int]]:
     """The automatic passes since the counts ``before``, clockwise after ``seat``."""
     n = int(record["num_players"])
     after = record["passes"].tolist()
     order = [(seat + 1 + k) % n for k in range(n)]
     return [(other, rules.pass_action) for other in order if after[other] > before[other]]
-
-
-__all__ = ["CardTextError", "DealError", "Game", "IllegalActionError", "Match", "Result"]

@@ -12,8 +12,9 @@ import pytest
 from helpers import COMBINATIONS, card_ids, state_bytes
 
 from devyatka_env.cards import CardTextError
+from devyatka_env.dealing import DealError
 from devyatka_env.deals import Deals
-from devyatka_env.game import DealError, Game
+from devyatka_env.game import Game
 from devyatka_env.rules import Rules
 
 # Two suits of 8 9 10: 8♣ 0, 9♣ 1, 10♣ 2, 8♦ 3, 9♦ 4, 10♦ 5.

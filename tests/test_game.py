@@ -14,7 +14,8 @@ import pytest
 from helpers import COMBINATIONS, fouls, play_random, random_moment, state_bytes
 
 from devyatka_env.cards import Card, CardTextError
-from devyatka_env.game import Game, IllegalActionError, Match
+from devyatka_env.game import Game, IllegalActionError
+from devyatka_env.match import Match
 from devyatka_env.records import STATE_DTYPE
 from devyatka_env.rules import Rules
 

@@ -5,6 +5,7 @@ Imported only where a network is built, so that the package itself does not need
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,7 @@ MASKED_LOGIT = -1e8
 MAX_LOGIT = 1e6
 
 
-class PolicyNetwork(nn.Module):
+class PolicyNetwork(nn.Module, ABC):
     """What every network offers: masked action logits and a value, from the observation's two arrays.
 
     Shapes, with batch `B`, observation length `D`, cards `C`: observation ``int8 [B, D]``, action mask
@@ -32,13 +33,13 @@ class PolicyNetwork(nn.Module):
 
     num_cards: int
 
+    @abstractmethod
     def raw_logits(self, observation: Tensor) -> Tensor:
         """Action logits before the mask."""
-        raise NotImplementedError
 
+    @abstractmethod
     def value(self, observation: Tensor) -> Tensor:
         """Expected payoff of the observing seat."""
-        raise NotImplementedError
 
     def logits(self, observation: Tensor, action_mask: Tensor) -> Tensor:
         """Action logits in which an illegal action has no probability left."""

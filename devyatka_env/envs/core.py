@@ -15,7 +15,8 @@ import numpy as np
 from gymnasium import spaces
 
 from devyatka_env import engine, notation, observation, render
-from devyatka_env.game import DealError, Game, IllegalActionError
+from devyatka_env.dealing import DealError
+from devyatka_env.game import Game, IllegalActionError
 from devyatka_env.observation import Int8Array
 from devyatka_env.records import STATE_DTYPE, check_seed, compiling, rules_record
 from devyatka_env.rules import MAX_PLAYERS, Rules, RulesError
