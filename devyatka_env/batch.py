@@ -3,6 +3,9 @@
 For training, search and statistics. Game ``i`` of ``B`` plays deals ``i``, ``i + B``, ``i + 2B``, ... of the seed, the
 very deals of ``Game.deal(rules, seed, index)`` and of every environment. Results do not depend on the batch size a deal
 happens to be played in, on the number of threads, or on the platform.
+
+In a batch of mixed sizes ``rules.deals`` holds for all: a table of three in a batch of the four-seat preset ``round`` has
+four deals a match, not three.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from devyatka_env.rules import MAX_PLAYERS, Rules
 Index = NDArray[np.int64]
 
 # Runs of games that a thread takes at a time: enough of them to even out, each long enough to be worth handing over.
-_RUNS = 16
+_RUNS = 64
 
 
 class Finished(NamedTuple):
@@ -214,6 +217,9 @@ def _warm_up(rules: Rules, threads: bool) -> None:
     actions = np.zeros(1, np.int64)
     with compiling():
         _deal_all(states, r, players, seed, indices)
+        _blank_all(states, np.empty(1, STATE_DTYPE))
+        state = np.empty(observation.state_layout(rules.deck.num_cards).size, np.int8)
+        _state_vectors(states, r, state, len(state))
         _first_illegal(states, r, actions)
         _sample_run(states, r, 0, 1, seed, actions)
         _observe_run(states, r, 0, 1, observed, len(observed))
@@ -345,6 +351,8 @@ class BatchGame:
         return out
 
     def _flat(self, out: Int8Array, size: int) -> Int8Array:
+        if not isinstance(out, np.ndarray):
+            raise ValueError(f"the buffer must be a NumPy array, not {type(out).__name__}")
         wanted = (self.num_games, size)
         usable = out.flags.c_contiguous and out.flags.writeable
         if out.shape != wanted or out.dtype != np.int8 or not usable:

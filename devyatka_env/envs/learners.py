@@ -130,6 +130,8 @@ class LearnerBatch:
         self.moves = 0
         self._fixed_seat = check_seat(seat, self.rules.num_players)
         self._first_deal = check_seed(first_deal, "first_deal")
+        if self._first_deal >= 2**62:  # deal numbers are added up in 64 bits
+            raise ValueError(f"first_deal must be below 2**62, not {first_deal}")
         self._numbers = np.arange(self.num_games)
         self._r = rules_record(self.rules)
         self._size = observation.observation_layout(self.rules.deck.num_cards).size

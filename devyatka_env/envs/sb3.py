@@ -162,10 +162,10 @@ class DevyatkaVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method; ``action_masks`` gives a row a game, anything else one shared result for each."""
+        """Call a method; ``action_masks`` gives one array, a row a game, anything else the same result for each."""
         chosen = list(self._get_indices(indices))
         result = getattr(self, method_name)(*method_args, **method_kwargs)
-        return [result[i] for i in chosen] if method_name == "action_masks" else [result] * len(chosen)
+        return result[chosen] if method_name == "action_masks" else [result] * len(chosen)
 
     def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """No game is wrapped."""
