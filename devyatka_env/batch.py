@@ -1,11 +1,11 @@
 """`BatchGame`: thousands of games that never end, in one array; a finished deal is dealt anew within the step.
 
 For training, search and statistics. Game ``i`` of ``B`` plays deals ``i``, ``i + B``, ``i + 2B``, ... of the seed, the
-very deals of ``Game.deal(rules, seed, index)`` and of every environment. Results do not depend on the batch size a deal
-happens to be played in, on the number of threads, or on the platform.
+very deals of ``Game.deal(rules, seed, index)`` and of every environment. Results do not depend on the batch size that a
+deal happens to be played in, on the number of threads, or on the platform.
 
-In a batch of mixed sizes ``rules.deals`` holds for all: a table of three in a batch of the four-seat preset ``round`` has
-four deals a match, not three.
+In a batch of mixed sizes ``rules.deals`` holds for all: a table of three in a batch of the four-seat preset ``round``
+has four deals a match, not three.
 """
 
 from __future__ import annotations
