@@ -328,11 +328,13 @@ def promises(sizes: Mapping[str, Measured], bytes_a_game: Mapping[str, Any], wri
     print(f"{f'(beside it: at {LARGE:,} games / at {MIDDLE:,}':58} {value:>7.2f} ({median:.2f}))")
     for deck in DECKS:
         verdict(f"bytes a game beside the rows, {deck} cards", bytes_a_game[str(deck)]["most"], 400, at_most=True)
-    two = {size: sizes[f"36 {size}"] for size in (MIDDLE, 65536, LARGE) if "2" in sizes[f"36 {size}"]}
+    two = {size: sizes[f"36 {size}"] for size in (4 * MIDDLE, 16 * MIDDLE, LARGE) if "2" in sizes[f"36 {size}"]}
     for size, measured in two.items():
         value, median = ratio(measured["1"], measured["2"])
         verdict(f"two threads / one, {size:,} games", value, 1.6, median=median)
     if two:
+        value, median = ratio(sizes[f"36 {MIDDLE}"]["1"], sizes[f"36 {MIDDLE}"]["2"])
+        print(f"{f'(beside it: {MIDDLE:,} games':58} {value:>7.2f} ({median:.2f}))")
         value, median = cores_free()
         print(f"{'(beside it: plain arithmetic gains':58} {value:>7.2f} ({median:.2f}))")
 

@@ -10,8 +10,7 @@ has four deals a match, not three.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -329,11 +328,7 @@ class BatchGame:
                 self._observations = np.empty((self.num_games, size), np.int8)
             out = self._observations
         flat = self._flat(out, size)
-        if self.num_threads == 1:
-            _observe_run(self.states, self._r, 0, self.num_games, flat, size)
-        else:
-            with self._threads():
-                _observe_threads(self.states, self._r, flat, size)
+        self._for_all(_observe_run, _observe_threads, flat, size)
         return out
 
     def action_masks(self, out: Int8Array | None = None) -> Int8Array:
@@ -343,11 +338,7 @@ class BatchGame:
                 self._masks = np.empty((self.num_games, self._num_actions), np.int8)
             out = self._masks
         flat = self._flat(out, self._num_actions)
-        if self.num_threads == 1:
-            _masks_run(self.states, self._r, 0, self.num_games, flat, self._num_actions)
-        else:
-            with self._threads():
-                _masks_threads(self.states, self._r, flat, self._num_actions)
+        self._for_all(_masks_run, _masks_threads, flat, self._num_actions)
         return out
 
     def _flat(self, out: Int8Array, size: int) -> Int8Array:
@@ -378,11 +369,7 @@ class BatchGame:
         """A uniformly random legal action for each game, ``int64 [B]``."""
         out = np.empty(self.num_games, np.int64)
         key = rng.integers(0, 2**64, dtype=np.uint64)
-        if self.num_threads == 1:
-            _sample_run(self.states, self._r, 0, self.num_games, key, out)
-        else:
-            with self._threads():
-                _sample_threads(self.states, self._r, key, out)
+        self._for_all(_sample_run, _sample_threads, key, out)
         return out
 
     # --- playing ---
@@ -404,36 +391,31 @@ class BatchGame:
         chosen = given.astype(np.int64, copy=False)
         if check:
             self._refuse_illegal(chosen)
-        before = self.indices.copy()
         arguments = (np.uint64(self.seed), self.indices, self._done, self._payoffs, self._places)
-        if self.num_threads == 1:
-            _step_run(self.states, self._r, 0, self.num_games, chosen, *arguments)
-        else:
-            with self._threads():
-                _step_threads(self.states, self._r, chosen, *arguments)
-        return self._finished(before)
+        self._for_all(_step_run, _step_threads, chosen, *arguments)
+        return self._finished()
 
     def play_forced(self) -> Finished:
         """Play every turn that has one legal action, in each game until its seat has a choice or its deal has ended.
 
         A game whose deal ended stands at the start of its next deal, however forced that may be; call again, or step.
         """
-        before = self.indices.copy()
         arguments = (np.uint64(self.seed), self.indices, self._done, self._payoffs, self._places)
-        if self.num_threads == 1:
-            _forced_run(self.states, self._r, 0, self.num_games, *arguments)
-        else:
-            with self._threads():
-                _forced_threads(self.states, self._r, *arguments)
-        return self._finished(before)
+        self._for_all(_forced_run, _forced_threads, *arguments)
+        return self._finished()
 
-    @contextmanager
-    def _threads(self) -> Iterator[None]:
-        """Let numba use this batch's threads, and leave its setting as it was."""
-        before = numba.get_num_threads()
+    def _for_all(self, run: Callable[..., None], on_threads: Callable[..., None], *arguments: Any) -> None:
+        """Call the kernel of a run of games for all of them, or its twin for threads, as many as this batch's."""
+        if self.num_threads == 1:
+            run(self.states, self._r, 0, self.num_games, *arguments)
+            return
+        before = numba.get_num_threads()  # a setting of the process, to be left as it was
+        if before == self.num_threads:  # setting it twice would cost more than a small batch's turn
+            on_threads(self.states, self._r, *arguments)
+            return
         numba.set_num_threads(self.num_threads)
         try:
-            yield
+            on_threads(self.states, self._r, *arguments)
         finally:
             numba.set_num_threads(before)
 
@@ -446,6 +428,7 @@ class BatchGame:
                 f" {self.seed}, seat {int(self.states['turn'][game])} to move); legal: {legal}"
             )
 
-    def _finished(self, before: NDArray[np.uint64]) -> Finished:
+    def _finished(self) -> Finished:
         games = np.flatnonzero(self._done)
-        return Finished(games, before[games], self._payoffs[games], self._places[games])
+        deals = self.indices[games] - np.uint64(self.num_games)  # these games have gone on to the next deal
+        return Finished(games, deals, self._payoffs[games], self._places[games])
