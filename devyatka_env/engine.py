@@ -388,6 +388,14 @@ def blank(s: Any, seat: int, out: Any) -> None:
 
 
 @kernel
+def reveal(s: Any, r: Any, hands: NDArray[np.uint64]) -> None:
+    """Put ``hands [num_players]`` into a view record, as if they had been dealt: the counterpart of `blank`."""
+    for seat in range(s.num_players):
+        s.hands[seat] = hands[seat]
+    s.legal = s.hands[s.turn] & fitting(s, r) if s.turn >= 0 else _ZERO
+
+
+@kernel
 def could_hold(s: Any, r: Any, viewer: int, seat: int) -> np.uint64:
     """The cards that ``viewer`` must think possible in the hand of another ``seat``.
 
