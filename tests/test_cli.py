@@ -18,7 +18,7 @@ from training_helpers import MINI
 
 import devyatka_env.bots
 from devyatka_env import PlayerView, Rules
-from devyatka_env.bots import CallableBot, RandomBot, make_bot, make_opponents
+from devyatka_env.bots import CallableBot, RandomBot, bot_names, make_bot, make_opponents
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
 from devyatka_env.cli import main
@@ -203,12 +203,13 @@ def test_command__runs_as_a_process_of_its_own() -> None:
 
 PRESET_NAMES = ", ".join(PRESETS)
 BAD_INPUT: list[tuple[list[str], str]] = [
-    (["nobody"], "unknown bot 'nobody': give one of random, greedy, the folder of a checkpoint"),
+    (["nobody"], f"unknown bot 'nobody': give one of {', '.join(bot_names())}, the folder of a checkpoint"),
     (["runs/none"], "unknown bot 'runs/none'"),
     (["runs"], "unknown bot 'runs'"),
     (["./runs"], "no checkpoint at ./runs"),
     ([""], "unknown bot ''"),
     (["greedy", "--against", "nobody"], "unknown bot 'nobody'"),
+    (["greedy", "--against", "random,greedy:deep=1,greedy"], "bot greedy has no parameter 'deep': it has none"),
     (["greedy", "--reference", "nobody"], "unknown bot 'nobody'"),
     (["greedy", "--against", "random,greedy"], "2 opponents given; 3 seats need 1 (for all of them) or 3"),
     (["greedy", "--against", "random,,random"], "unknown bot ''"),
@@ -271,18 +272,18 @@ def test_evaluate__a_bot_that_fails_is_named(capsys: Capture, monkeypatch: pytes
     assert re.fullmatch(r"error: bot random failed \(deal \d+ and \d+ more of seed 0\): out of cards\n", error)
 
 
-@pytest.mark.parametrize("arguments", [[], ["train"], ["evaluate"]])
-def test_command__without_what_it_needs_says_so(arguments: list[str], capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(arguments)
-    assert stop.value.code == 2
-    assert "usage: devyatka" in capsys.readouterr().err
-
-
 def test_help__names_bots_presets_and_checkpoint_options(capsys: Capture) -> None:
     assert run("--help") == 0
     words = " ".join(capsys.readouterr().out.split())
-    for text in ("random, greedy", "+sample", "+any_rules", *PRESETS, "--json FILE", "--plot FILE"):
+    for text in (
+        *bot_names(),
+        "name:key=value:key=value",
+        "+sample",
+        "+any_rules",
+        *PRESETS,
+        "--json FILE",
+        "--plot FILE",
+    ):
         assert text in words
 
 

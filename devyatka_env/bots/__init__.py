@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from devyatka_env.bots.base import ActFunction, Bot, CallableBot
 from devyatka_env.bots.checkpoint import MANIFEST, CheckpointError
+from devyatka_env.bots.parameters import SEPARATOR, read_parameters
 from devyatka_env.bots.play import BotError
 from devyatka_env.bots.policy import PolicyBot
-from devyatka_env.bots.scripted import SCRIPTED, GreedyBot, RandomBot, ScriptedBot
+from devyatka_env.bots.scripted import (
+    SCRIPTED,
+    BlockerBot,
+    ClosedBot,
+    GreedyBot,
+    PassWatcherBot,
+    RandomBot,
+    RunnerBot,
+    ScriptedBot,
+)
 
 BotSpec = str | Bot | ActFunction | Path
 
-_registry: dict[str, Callable[[], Bot]] = {bot.name: bot for bot in SCRIPTED}
+# The bots that come with the package, by name. What their constructors take is their parameters (`bots.parameters`).
+BOTS: Mapping[str, type[Bot]] = {bot.name: bot for bot in SCRIPTED}
+
+_registry: dict[str, Callable[..., Bot]] = dict(BOTS)
 _OPTIONS = ("sample", "any_rules")
 
 
-def register_bot(name: str, factory: Callable[[], Bot]) -> None:
+def register_bot(name: str, factory: Callable[..., Bot]) -> None:
     """Make a bot available by name wherever a bot is accepted.
 
+    Args:
+        name: its name, without a colon.
+        factory: makes the bot; called without arguments, or with those of ``name:key=value`` as `make_bot` reads them.
+
     Raises:
-        ValueError: the name is taken.
+        ValueError: the name is taken, or has a colon.
     """
+    if SEPARATOR in name:
+        raise ValueError(f"a bot's name must have no {SEPARATOR!r}, its parameters follow one: {name!r}")
     if name in _registry:
         raise ValueError(f"a bot named {name!r} exists already; the names are {', '.join(_registry)}")
     _registry[name] = factory
@@ -36,11 +55,12 @@ def bot_names() -> tuple[str, ...]:
 def make_bot(spec: BotSpec) -> Bot:
     """A bot from a registered name, a checkpoint folder, a `Bot`, or a function ``(view, rng) -> action``.
 
+    A name may be followed by parameters, ``name:key=value:key=value``, which are then part of the bot's name.
     A checkpoint plays its most probable card; ``PATH+sample`` draws by probability, ``PATH+any_rules`` also plays
     rule sets it was not trained for.
 
     Raises:
-        ValueError: none of these; the message lists the names.
+        ValueError: none of these, or a wrong parameter; the message lists the names.
         CheckpointError: a checkpoint that cannot be read.
     """
     if isinstance(spec, Bot):
@@ -48,8 +68,9 @@ def make_bot(spec: BotSpec) -> Bot:
     if isinstance(spec, type):
         raise ValueError(f"give a bot, not its class: {spec.__name__}()")
     if isinstance(spec, str | Path):
-        if str(spec) in _registry:
-            return _registry[str(spec)]()
+        name, *words = str(spec).split(SEPARATOR)
+        if name in _registry:
+            return _named(name, words)
         path, options = _split_options(str(spec))
         if (Path(path) / MANIFEST).exists() or (Path(path).exists() and "/" in str(spec)):
             return PolicyBot.load(path, sample="sample" in options, any_rules="any_rules" in options)
@@ -74,6 +95,14 @@ def make_opponents(spec: BotSpec | Sequence[BotSpec], count: int) -> list[Bot]:
     return [make_bot(spec)] * count
 
 
+def _named(name: str, words: Sequence[str]) -> Bot:
+    """A registered bot with the parameters of some ``key=value`` words."""
+    bot = _registry[name](**read_parameters(name, _registry[name], words))
+    if words:
+        bot.name = SEPARATOR.join([name, *words])
+    return bot
+
+
 def _split_options(text: str) -> tuple[str, list[str]]:
     options: list[str] = []
     head, plus, tail = text.rpartition("+")
@@ -85,14 +114,19 @@ def _split_options(text: str) -> tuple[str, list[str]]:
 
 
 __all__ = [
+    "BOTS",
+    "BlockerBot",
     "Bot",
     "BotError",
     "BotSpec",
     "CallableBot",
     "CheckpointError",
+    "ClosedBot",
     "GreedyBot",
+    "PassWatcherBot",
     "PolicyBot",
     "RandomBot",
+    "RunnerBot",
     "ScriptedBot",
     "bot_names",
     "make_bot",

@@ -26,11 +26,21 @@ class Bot(ABC):
 
     Attributes:
         name: how tables and reports call it.
+        source: the rule pages whose advice it follows (docs/rules.md); "" for none.
         sees_all_hands: True for a bot that is shown the hands (an oracle): a cheat, named as such in every report.
+        deterministic: True for a bot whose choice is a function of the view: it uses no randomness and keeps no memory.
+            An exact best response (`devyatka_env.bots.ceiling`) exists only against such bots.
+        reads_history: False for a bot that looks at nothing but its hand, its legal cards, the table, who laid which of
+            its cards, and how many each seat has left: to it a position is the same however it came about.
+        reads_order: False for a bot that doesn't look at the order in which the cards were laid (`PlayerView.laid`).
     """
 
     name: str
+    source: ClassVar[str] = ""
     sees_all_hands: ClassVar[bool] = False
+    deterministic: bool = False
+    reads_history: ClassVar[bool] = True
+    reads_order: ClassVar[bool] = True
 
     @abstractmethod
     def act(self, view: PlayerView, rng: np.random.Generator) -> int:
@@ -65,11 +75,12 @@ class Bot(ABC):
 
 
 class CallableBot(Bot):
-    """A function ``(view, rng) -> action`` as a bot."""
+    """A function ``(view, rng) -> action`` as a bot; ``deterministic`` is the caller's word that it draws nothing."""
 
-    def __init__(self, function: ActFunction, name: str | None = None) -> None:
+    def __init__(self, function: ActFunction, name: str | None = None, *, deterministic: bool = False) -> None:
         self._function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
+        self.deterministic = deterministic
 
     def act(self, view: PlayerView, rng: np.random.Generator) -> int:
         """Ask the function."""

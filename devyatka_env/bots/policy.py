@@ -27,6 +27,8 @@ class PolicyBot(Bot):
         rules: the rule sets it may play; ``None`` for any of its deck size.
     """
 
+    reads_order = False  # no observation tells it
+
     def __init__(
         self,
         network: PolicyNetwork,
@@ -38,6 +40,7 @@ class PolicyBot(Bot):
         self.network = network.eval()
         self.rules = rules
         self.sample = sample
+        self.deterministic = not sample
         self.name = name
         self.num_cards = network.num_cards
         self._fingerprints = {known.fingerprint for known in rules or ()}
