@@ -60,7 +60,8 @@ def _play_forced(states: States, which: Index, rules: States) -> None:
 
 
 @kernel
-def _blank_movers(states: States, which: Index, out: States) -> None:
+def blank_movers(states: States, which: Index, out: States) -> None:
+    """Blank each of the games ``which`` for its mover, into ``out``."""
     for k in range(len(which)):
         s = states[which[k]]
         engine.blank(s, np.int64(s.turn), out[k])
@@ -154,7 +155,7 @@ class Deals:
         """View records ``[K]`` of the seats to move: what each mover may know, the rest blanked."""
         self._check(which)
         out = np.empty(len(which), STATE_DTYPE)
-        _blank_movers(self.states, which, out)
+        blank_movers(self.states, which, out)
         return out
 
     def decision_words(self, which: Index) -> Words:

@@ -1,14 +1,18 @@
-"""Fill the generated parts of README.md and draw its picture: ``make docs``.
+"""Fill the generated parts of README.md and docs/, and draw the README's picture: ``make docs``.
 
 Tables stand between ``<!-- NAME: made by docs/generate.py -->`` and ``<!-- end -->``; a test compares them to the code.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 from devyatka_env.bots import make_bot, make_opponents
+from devyatka_env.bots.catalogue import HEADING, bot_rows
+from devyatka_env.bots.scripted import SCRIPTED
 from devyatka_env.evaluation import evaluate
 from devyatka_env.game import Game
 from devyatka_env.observation import observation_layout
@@ -29,6 +33,13 @@ def presets_table() -> str:
     return "\n".join(lines)
 
 
+def bots_table() -> str:
+    """The bots that can be named."""
+    lines = [f"| {' | '.join(HEADING)} |", f"|{'---|' * len(HEADING)}"]
+    lines += [f"| {' | '.join([f'`{row.name}`', *row[1:]])} |" for row in bot_rows()]
+    return "\n".join(lines)
+
+
 def observation_table() -> str:
     """The observation table of the 36-card deck."""
     layout = observation_layout(36)
@@ -41,7 +52,7 @@ def strength_table(deals: int = STRENGTH_DEALS) -> str:
         "| candidate | against | 2 seats | 3 seats | 4 seats | 5 seats | 6 seats |",
         "|---|---|---|---|---|---|---|",
     ]
-    for candidate, against in (("greedy", "random"), ("greedy", "greedy"), ("random", "greedy")):
+    for candidate, against in (("greedy", "random"), *((bot.name, "greedy") for bot in SCRIPTED)):
         cells = []
         for seats in range(2, 7):
             opponents = make_opponents(against, seats - 1)
@@ -50,6 +61,71 @@ def strength_table(deals: int = STRENGTH_DEALS) -> str:
         lines.append(f"| {' | '.join([candidate, against, *cells])} |")
     lines.append(f"| chance | | {' | '.join(f'{1 / seats:.4f}' for seats in range(2, 7))} |")
     return "\n".join(lines)
+
+
+def _percent(point: list[float]) -> str:
+    """A share and half of its 95 % interval."""
+    return f"{100 * point[0]:.1f} ± {100 * point[1]:.1f} %"
+
+
+def two_seats_table() -> str:
+    """What perfect play and the bots do at two seats."""
+    data = perfect_play()["two_seats"]
+    lines = [
+        "| field | deals won by the 9♦ holder | turns with a choice | turns where it mattered"
+        " | mistakes where it mattered | mistakes in 1,000 choices | deals with a mistake |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for field in ("perfect", "greedy", "random"):
+        row = data[field]
+        cells = [
+            _percent(row["opener_wins"]),
+            f"{100 * row['decisions_share_of_turns']:.0f} %",
+            f"{100 * row['mattered_share_of_turns']:.1f} %",
+            f"{100 * row['mistakes_share_of_mattered']:.1f} %",
+            f"{row['mistakes_per_1000_decisions']:.1f}",
+            _percent(row["deals_with_a_mistake"]),
+        ]
+        lines.append(f"| {' | '.join([field, *cells])} |")
+    margin, left = data["margin_of_opener"], data["cards_left_of_loser"]
+    lines += [
+        "",
+        f"{data['deals']:,} deals. When both play for the margin (payoff `cards`), the loser is left with"
+        f" {left[0]:.2f} ± {left[1]:.2f} cards, and the 9♦ holder's mean margin is"
+        f" {margin[0]:+.2f} ± {margin[1]:.2f} cards.",
+    ]
+    return "\n".join(lines)
+
+
+def opener_table() -> str:
+    """The opener's share of wins at 2-6 seats."""
+    data = perfect_play()
+    two = data["two_seats"]
+    rows = {
+        "all random": (two["random"]["opener_wins"], "random"),
+        "all `greedy`": (two["greedy"]["opener_wins"], "greedy"),
+        "open hands, each for itself (max^n)": (two["opener_wins"], "max_n"),
+        "open hands, against all others": (two["opener_wins"], "alone"),
+    }
+    lines = [
+        "| deals won by the 9♦ holder | 2 seats | 3 seats | 4 seats | 5 seats | 6 seats |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, (first, key) in rows.items():
+        cells = [_percent(first), *(_percent(data[str(n)][key]) for n in range(3, 7))]
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    lines.append("| chance | " + " | ".join(f"{100 / n:.1f} %" for n in range(2, 7)) + " |")
+    lines += [
+        "",
+        f"{data['3']['bot_deals']:,} deals of bots, {data['3']['deals']:,} with open hands for each number of seats.",
+    ]
+    return "\n".join(lines)
+
+
+def perfect_play() -> dict[str, Any]:
+    """The numbers of `benchmarks/perfect_play.py`."""
+    data: dict[str, Any] = json.loads((ROOT / "docs/perfect_play.json").read_text(encoding="utf-8"))
+    return data
 
 
 def fill(text: str, name: str, table: str) -> str:
@@ -81,14 +157,21 @@ def draw_game() -> None:
     Image.fromarray(draw_rgb(game.record, game.rules)).save(ROOT / "docs/images/game.png", optimize=True)
 
 
+# Page, and the tables in it: each is made by the function ``NAME_table``.
+PAGES = {
+    "README.md": ("bots", "presets", "observation", "strength"),
+    "docs/exact.md": ("two_seats", "opener"),
+}
+
+
 def main() -> None:
-    """Rewrite README.md and the picture."""
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    tables = {"presets": presets_table(), "observation": observation_table(), "strength": strength_table()}
-    for name, table in tables.items():
-        text = fill(text, name, table)
-    readme.write_text(text, encoding="utf-8")
+    """Rewrite the tables and the picture."""
+    for name, tables in PAGES.items():
+        page = ROOT / name
+        text = page.read_text(encoding="utf-8")
+        for table in tables:
+            text = fill(text, table, globals()[f"{table}_table"]())
+        page.write_text(text, encoding="utf-8")
     draw_game()
 
 

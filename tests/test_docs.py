@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ import pytest
 
 import devyatka_env.bots
 import devyatka_env.evaluation
+from benchmarks.perfect_play import two_seats
 from devyatka_env.rules import PRESETS, Rules
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,9 +43,30 @@ def test_readme__example_runs(number: int, monkeypatch: pytest.MonkeyPatch) -> N
     exec(compile(EXAMPLES[number], f"README.md, example {number}", "exec"), {"__name__": "example"})
 
 
-@pytest.mark.parametrize("name", ["presets", "observation"])
+@pytest.mark.parametrize("name", ["bots", "presets", "observation"])
 def test_readme__table_is_the_one_the_code_makes(name: str, generate: ModuleType) -> None:
     assert generate.between(README, name) == getattr(generate, f"{name}_table")(), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", ["two_seats", "opener"])
+def test_exact_page__table_is_made_of_the_saved_numbers(name: str, generate: ModuleType) -> None:
+    page = (ROOT / "docs" / "exact.md").read_text(encoding="utf-8")
+    assert generate.between(page, name) == getattr(generate, f"{name}_table")(), "run `make docs`"
+
+
+def test_exact_page__numbers_are_those_of_the_solver() -> None:
+    """The saved share of deals won by the opener, and the bots' mistakes, hold on a part of the same deals."""
+    saved = json.loads((ROOT / "docs" / "perfect_play.json").read_text(encoding="utf-8"))["two_seats"]
+    fresh = two_seats(300)
+    assert saved["deals"] >= 20_000
+    for key in ("opener_wins", "cards_left_of_loser"):
+        (mean, half), (again, spread) = saved[key], fresh[key]
+        assert abs(mean - again) < half + spread
+    for field in ("greedy", "random"):
+        assert fresh[field]["mistakes_share_of_mattered"] == pytest.approx(
+            saved[field]["mistakes_share_of_mattered"], rel=0.3
+        )
+    assert fresh["perfect"]["mistakes_share_of_mattered"] == saved["perfect"]["mistakes_share_of_mattered"] == 0
 
 
 def test_readme__strength_table_holds_on_other_deals(generate: ModuleType) -> None:

@@ -66,3 +66,24 @@ class Mean:
             return Estimate(self._mean, -math.inf, math.inf, 1)
         half = Z95 * math.sqrt(self._squares / (self._count - 1) / self._count)
         return Estimate(self._mean, self._mean - half, self._mean + half, self._count)
+
+
+def ratio(sums: NDArray[np.float64], counts: NDArray[np.float64]) -> Estimate:
+    """The mean of things that come in groups of different size, with an interval over the groups.
+
+    The groups (deals) are independent, the things in one (its decisions) are not; the ratio estimator of cluster
+    sampling (Cochran 1977, section 6.3).
+
+    Args:
+        sums: of each group, ``[K]``.
+        counts: things in each group, ``[K]``.
+    """
+    total, groups = float(counts.sum()), len(counts)
+    if not total:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    mean = float(sums.sum()) / total
+    if groups == 1:
+        return Estimate(mean, -math.inf, math.inf, 1)
+    spread = float(((sums - mean * counts) ** 2).sum()) * groups / (groups - 1)
+    half = Z95 * math.sqrt(spread) / total
+    return Estimate(mean, mean - half, mean + half, groups)
