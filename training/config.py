@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 import yaml
 
 from devyatka_env.bots import make_bot
+from devyatka_env.bots.network import build_network
 from devyatka_env.rules import Rules
 
 
@@ -26,20 +27,20 @@ class TrainConfig:
 
     name: str = "run"
     """Name of the run; its folder is runs/NAME."""
-    rules: str = "first_out num_players=4"
-    """Rules: a preset, and any field=value after it; or a YAML file."""
+    rules: tuple[str, ...] = ("first_out num_players=4",)
+    """Rule sets that share the games evenly: presets, and any field=value after each; or YAML files."""
     total_decisions: int = 1_000_000
     """Learner's decisions to train on (forced turns do not count)."""
     seed: int = 0
     """Seed of the deals, the network, and the draws."""
 
-    num_envs: int = 512
+    num_games: int = 1024
     """Games side by side."""
-    rollout_steps: int = 16
+    rounds: int = 32
     """Decisions taken in each game between two updates."""
-    batch_size: int = 1024
-    """Decisions in a minibatch; must divide num_envs * rollout_steps."""
-    epochs: int = 3
+    batch_size: int = 2048
+    """Decisions in a minibatch; what is left over of a rollout waits for the next update."""
+    epochs: int = 2
     """Passes over the rollout in an update."""
     learning_rate: float = 1e-3
     """Adam's step size at the start; it falls linearly to a tenth."""
@@ -55,60 +56,88 @@ class TrainConfig:
     """Weight of the value loss."""
     max_grad_norm: float = 0.5
     """Gradients are scaled down to this norm."""
-    hidden: tuple[int, ...] = (256, 256)
-    """Widths of the hidden layers of the policy and of the value stack."""
+    network: str = "suits"
+    """Kind of network: suits (the same weights for every suit) or mlp."""
+    width: int = 128
+    """Width of its hidden layers."""
+    layers: int = 2
+    """Number of its hidden layers."""
+    start_from: str = ""
+    """Checkpoint folder whose weights the run starts with; empty for a fresh network."""
 
-    bots: tuple[str, ...] = ("random", "greedy")
-    """Scripted opponents (names or checkpoint folders)."""
+    lessons: int = 0
+    """Exactly solved two-seat positions to learn from after each update (`training.teacher`)."""
+
+    opponent_share: float = 0.2
+    """Share of the deals in which opponents take some seats; all seats of the others are the learner's."""
+    learner_seats: int = 0
+    """The learner's seats in deals with opponents; 0 draws 1 to all but one."""
+    bots: tuple[str, ...] = ("greedy",)
+    """Fixed opponents (names or checkpoint folders)."""
     bot_share: float = 0.5
-    """Share of opponents' seats that scripted bots take; snapshots of the learner take the rest."""
-    snapshot_every: int = 100_000
+    """Share of the deals with opponents that the fixed ones get; snapshots of the learner get the rest."""
+    snapshot_every: int = 500_000
     """Decisions between two snapshots of the learner."""
-    pool_size: int = 4
-    """Snapshots kept: the latest, and earlier ones spread over the run."""
+    pool_size: int = 8
+    """Snapshots kept: the latest, and earlier ones spread over the run; 0 for no such opponents."""
 
-    eval_every: int = 100_000
+    eval_every: int = 500_000
     """Decisions between two evaluations."""
     eval_deals: int = 1000
-    """Duplicate deals of an evaluation, each played from every seat."""
+    """Duplicate deals of an evaluation under each rule set, each played from every seat."""
     eval_against: tuple[str, ...] = ("random", "greedy")
     """Fields of an evaluation; the last one decides which checkpoint is the best."""
-    checkpoint_every: int = 100_000
+    checkpoint_every: int = 200_000
     """Decisions between two checkpoints."""
 
     device: str = "cpu"
     """Torch device: cpu or cuda."""
+    bfloat16: bool = True
+    """Multiply matrices in bfloat16 while training (weights stay float32): twice as fast where the CPU has it."""
     threads: int = 1
     """Torch threads. 2 are faster on an idle machine and many times slower on a busy one."""
 
     def __post_init__(self) -> None:
         _check_types(self)
         _check_numbers(self)
-        if self.num_envs * self.rollout_steps % self.batch_size:
-            raise ConfigError(
-                f"batch_size={self.batch_size} does not divide a rollout of num_envs * rollout_steps ="
-                f" {self.num_envs * self.rollout_steps} decisions; the rest of a minibatch would be too small"
-            )
         if re.fullmatch(r"cpu|cuda(:\d+)?", self.device) is None:
             raise ConfigError(f"device must be cpu or cuda (or cuda:1 and so on), not {self.device!r}")
         if not self.name or self.name in (".", "..") or Path(self.name).name != self.name:
             raise ConfigError(f"name must be a plain folder name, not {self.name!r}")
-        if not self.eval_against or (self.bot_share > 0 and not self.bots):
-            raise ConfigError("eval_against needs a bot, and bots too unless bot_share=0")
-        rules = Rules.of(self.rules)
-        object.__setattr__(self, "rules", str(rules))  # a file, too, is resolved to what it says
+        if not self.rules or not self.eval_against:
+            raise ConfigError("rules needs a rule set, and eval_against a bot")
+        if self.opponent_share > 0 and not (self.bots and self.bot_share > 0) and not self.pool_size:
+            raise ConfigError(
+                "deals with opponents need bots with a bot_share above 0, or a pool_size; or opponent_share=0"
+            )
+        rules = [Rules.of(one) for one in self.rules]
+        object.__setattr__(self, "rules", tuple(str(one) for one in rules))  # a file, too, is resolved to what it says
+        if len({one.deck.num_cards for one in rules}) != 1:
+            raise ConfigError(f"one network plays decks of one size; rules has {', '.join(self.rules) or 'none'}")
+        if self.network == "suits" and len({one.deck.num_suits for one in rules}) != 1:
+            raise ConfigError(f"network=suits plays one number of suits; rules has {', '.join(self.rules)}")
+        if len(rules) > self.num_games:
+            raise ConfigError(f"{len(rules)} rule sets need at least as many num_games, not {self.num_games}")
+        if self.lessons and not any(one.num_players == 2 for one in rules):
+            raise ConfigError(f"lessons are of two seats, and no rule set has two: {', '.join(self.rules)}")
         for bot in (*self.bots, *self.eval_against):
-            make_bot(bot).check_rules(rules)
+            for one in rules:
+                make_bot(bot).check_rules(one)
+        build_network(rules[0].deck.num_cards, self.network_spec)
 
     @property
-    def parsed_rules(self) -> Rules:
-        """The rule set."""
-        return Rules.of(self.rules)
+    def parsed_rules(self) -> tuple[Rules, ...]:
+        """The rule sets."""
+        return tuple(Rules.of(one) for one in self.rules)
 
     @property
-    def network(self) -> dict[str, Any]:
+    def network_spec(self) -> dict[str, Any]:
         """The network's description (`devyatka_env.bots.network`)."""
-        return {"kind": "mlp", "hidden": list(self.hidden)}
+        if self.network == "mlp":
+            return {"kind": "mlp", "hidden": [self.width] * self.layers}
+        spec = {"kind": self.network, "width": self.width, "layers": self.layers}
+        num_suits = self.parsed_rules[0].deck.num_suits
+        return spec if num_suits == 4 else {**spec, "num_suits": num_suits}  # 4 is the network's own default
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain YAML and JSON values."""
@@ -118,8 +147,8 @@ class TrainConfig:
 # YAML takes 3e-4, without a point, for a text.
 _NUMBER = re.compile(r"[+-]?\d[\d_]*(\.\d*)?([eE][+-]?\d+)?")
 _POSITIVE = (
-    "total_decisions", "num_envs", "rollout_steps", "batch_size", "epochs", "learning_rate", "clip_range",
-    "max_grad_norm", "snapshot_every", "pool_size", "eval_every", "eval_deals", "checkpoint_every", "threads",
+    "total_decisions", "num_games", "rounds", "batch_size", "epochs", "learning_rate", "clip_range", "max_grad_norm",
+    "width", "layers", "snapshot_every", "eval_every", "eval_deals", "checkpoint_every", "threads",
 )  # fmt: skip
 
 
@@ -128,32 +157,31 @@ def _check_numbers(config: TrainConfig) -> None:
     for key in _POSITIVE:
         if not 0 < getattr(config, key) < math.inf:
             raise ConfigError(f"{key} must be above 0, not {getattr(config, key)!r}")
-    for key in ("gamma", "gae_lambda", "bot_share"):
+    for key in ("gamma", "gae_lambda", "bot_share", "opponent_share"):
         if not 0 <= getattr(config, key) <= 1:
             raise ConfigError(f"{key} must be from 0 to 1, not {getattr(config, key)!r}")
-    for key in ("entropy_coefficient", "value_coefficient"):
+    for key in ("entropy_coefficient", "value_coefficient", "lessons", "learner_seats", "pool_size"):
         if not 0 <= getattr(config, key) < math.inf:
             raise ConfigError(f"{key} must be at least 0, not {getattr(config, key)!r}")
     if not 0 <= config.seed < 2**32:
         raise ConfigError(f"seed must be from 0 to 2**32 - 1, not {config.seed}")
     if config.batch_size < 2:
         raise ConfigError("batch_size must be at least 2: the advantages of one decision have no spread to divide by")
-    if not config.hidden or min(config.hidden) < 1:
-        raise ConfigError(f"hidden must hold a width of at least 1 for each layer, not {list(config.hidden)}")
 
 
 def _check_types(config: TrainConfig) -> None:
     """Check every field against its annotation; a YAML list becomes a tuple, a whole number a float."""
     for key, hint in get_type_hints(TrainConfig).items():
         value = getattr(config, key)
-        if hint in (tuple[int, ...], tuple[str, ...]) and isinstance(value, list | tuple):
-            object.__setattr__(config, key, tuple(value))
-            item = int if hint == tuple[int, ...] else str
-            fits = all(isinstance(one, item) and not isinstance(one, bool) for one in value)
+        if hint == tuple[str, ...] and isinstance(value, str | list | tuple):  # one text is a list of it
+            object.__setattr__(config, key, (value,) if isinstance(value, str) else tuple(value))
+            fits = all(isinstance(one, str) for one in getattr(config, key))
         elif hint is float and isinstance(value, int | str) and not isinstance(value, bool):
             fits = _NUMBER.fullmatch(str(value)) is not None
             if fits:
                 object.__setattr__(config, key, float(value))
+        elif hint is bool:
+            fits = isinstance(value, bool)
         else:
             fits = hint in (int, float, str) and isinstance(value, hint) and not isinstance(value, bool)
         if not fits:

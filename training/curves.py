@@ -14,24 +14,26 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from training.config import TrainConfig
+from training.run import label
 
 Rows = Sequence[Mapping[str, float]]
 
 
 def draw_curves(rows: Rows, config: TrainConfig, path: Path) -> None:
-    """Draw win rates with their intervals, reward, entropy, explained variance and speed over decisions trained."""
-    figure = Figure(figsize=(12, 7), layout="constrained")
+    """Draw strength with intervals, the matrix of snapshots, entropy, explained variance and speed over decisions."""
+    figure = Figure(figsize=(13, 7), layout="constrained")
     axes = figure.subplots(2, 3).flatten()
-    num_players = config.parsed_rules.num_players
-    for name in config.eval_against:
-        x, y = _series(rows, f"eval/win_rate_{name}")
-        low, high = _series(rows, f"eval/win_rate_{name}_low")[1], _series(rows, f"eval/win_rate_{name}_high")[1]
-        axes[0].plot(x, y, marker=".", label=f"against {name}")
-        axes[0].fill_between(x, low, high, alpha=0.25)
-    axes[0].axhline(1 / num_players, color="grey", linestyle=":", label="chance")
-    axes[0].legend()
-    axes[0].set_title("win rate (95 % interval)")
-    _plot(axes[1], rows, "rollout/ep_rew_mean", "mean payoff in training")
+    last = config.eval_against[-1]
+    for rules in config.parsed_rules:
+        n, key = rules.num_players, f"eval/{last}/{label(rules)}"
+        x, y = _series(rows, key)
+        low, high = _series(rows, key + "_low")[1], _series(rows, key + "_high")[1]
+        axes[0].plot(x, [n * value for value in y], marker=".", label=label(rules))
+        axes[0].fill_between(x, [n * value for value in low], [n * value for value in high], alpha=0.25)
+    axes[0].axhline(1, color="grey", linestyle=":", label="chance")
+    axes[0].legend(fontsize="small")
+    axes[0].set_title(f"wins against {last}, 1 = chance (95 % interval)")
+    _matrix(axes[1], rows)
     _plot(axes[2], rows, "train/entropy_loss", "entropy (nats)", sign=-1)
     _plot(axes[3], rows, "train/explained_variance", "explained variance of the value")
     _plot(axes[4], rows, "train/approx_kl", "approximate KL of an update")
@@ -40,8 +42,19 @@ def draw_curves(rows: Rows, config: TrainConfig, path: Path) -> None:
         axis.set_xlabel("decisions")
         axis.xaxis.set_major_formatter(EngFormatter(sep=""))
         axis.grid(alpha=0.3)
-    figure.suptitle(f"{config.name}: {config.rules}")
+    figure.suptitle(f"{config.name}: {', '.join(config.rules)}")
     figure.savefig(path, dpi=100)
+
+
+def _matrix(axis: Axes, rows: Rows) -> None:
+    """The learner over time against each snapshot: a cycle would show as a fall against an old one."""
+    for key in sorted({key for row in rows for key in row if key.startswith("matrix/")}):
+        x, y = _series(rows, key)
+        axis.plot(x, y, marker=".", label=EngFormatter(sep="")(int(key.removeprefix("matrix/"))))
+    axis.axhline(1, color="grey", linestyle=":")
+    axis.set_title("wins against earlier snapshots, 1 = chance")
+    if axis.lines[:-1]:
+        axis.legend(fontsize="small", title="snapshot", ncols=2)
 
 
 def _series(rows: Rows, key: str) -> tuple[list[float], list[float]]:

@@ -9,23 +9,30 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from tqdm import tqdm
 
-from devyatka_env.bots import PolicyBot, make_bot, make_opponents
+from devyatka_env.bots import Bot, PolicyBot, make_bot
 from devyatka_env.bots.checkpoint import write_checkpoint
-from devyatka_env.envs.sb3 import DevyatkaVecEnv
 from devyatka_env.evaluation import Evaluation, evaluate
+from devyatka_env.rules import Rules
 from training.config import TrainConfig
 from training.curves import draw_curves
 from training.policy import MaskedPolicy, policy_of
 from training.pool import OpponentPool
-from training.run import Run
+from training.ppo import SelfPlayPPO
+from training.run import Run, label
+from training.tables import Tables
 
 # Deals of the evaluations; training deals come from the run's own seed, so none is trained on.
 EVALUATION_SEED = 2**63
+# Deals under each rule set behind an entry of the matrix of snapshots: a trend, not a measurement.
+MATRIX_DEALS = 200
+# Rollouts between two draws of the snapshots that play.
+DRAW_EVERY = 4
 
 
 class TrainingStoppedError(RuntimeError):
@@ -35,20 +42,20 @@ class TrainingStoppedError(RuntimeError):
 class Monitor(BaseCallback):
     """Watches a run. Its work is done between rollouts, where weights and games are in a consistent state."""
 
-    def __init__(self, config: TrainConfig, run: Run, env: DevyatkaVecEnv, pool: OpponentPool) -> None:
+    def __init__(self, config: TrainConfig, run: Run, tables: Tables, pool: OpponentPool) -> None:
         super().__init__()
-        self._config, self._run, self._env, self._pool = config, run, env, pool
+        self._config, self._run, self._tables, self._pool = config, run, tables, pool
         self._stop = False
         self._best = -1.0
         self._due: dict[str, int] = {}
-        self._results: dict[str, Evaluation] = {}
+        self._results: dict[tuple[str, Rules], Evaluation] = {}  # by opponent and rule set
         self._bar: tqdm[Any] | None = None
         self._mark = (time.perf_counter(), 0, 0)
         self._rollouts = 0  # of this process
 
     def _init_callback(self) -> None:
         for row in self._run.read_metrics():
-            self._best = max(self._best, row.get(f"eval/win_rate_{self._config.eval_against[-1]}", -1.0))
+            self._best = max(self._best, row.get("eval/best_by", -1.0))
         for task in ("snapshot", "eval", "checkpoint"):
             every = getattr(self._config, f"{task}_every")
             self._due[task] = (self.model.num_timesteps // every + 1) * every
@@ -74,13 +81,16 @@ class Monitor(BaseCallback):
             dynamic_ncols=True,
             mininterval=0.5,
         )
-        self._mark = (time.perf_counter(), self.num_timesteps, self._env.moves)
-        if self._pool.snapshots:
-            self._env.set_pool(*self._pool.lineup())
-        else:
+        self._mark = (time.perf_counter(), self.num_timesteps, self._tables.moves)
+        if self._pool.takes_snapshots and not self._pool.snapshots:
             self.take_snapshot()
+        self._draw_opponents()
+
+    def _draw_opponents(self) -> None:
+        self._tables.set_lineup(self._pool.lineup(self._config.opponent_share, self._config.learner_seats or None))
 
     def _on_step(self) -> bool:
+        self._pool.note(self.locals["finished"])
         return not self._stop
 
     def _on_rollout_start(self) -> None:
@@ -91,8 +101,10 @@ class Monitor(BaseCallback):
             if self._is_due("eval"):
                 self._evaluate()
             self._log()
-        if self._is_due("snapshot"):
+        if self._is_due("snapshot") and self._pool.takes_snapshots:
             self.take_snapshot()
+        if self._rollouts % DRAW_EVERY == 0:
+            self._draw_opponents()
         if self._is_due("checkpoint"):
             self.save()
         self._mark = (
@@ -102,11 +114,13 @@ class Monitor(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         assert self._bar is not None
-        now, steps, moves = time.perf_counter(), self.num_timesteps, self._env.moves
+        now, steps, moves = time.perf_counter(), self.num_timesteps, self._tables.moves
         seconds = now - self._mark[0]
         if self._rollouts:  # the first rollout has no update to pay for
             self.logger.record("time/decisions_per_second", (steps - self._mark[1]) / seconds)
             self.logger.record("time/moves_per_second", (moves - self._mark[2]) / seconds)
+        for name, strength in self._pool.strengths.items():
+            self.logger.record(f"pool/{name}", strength, exclude="tensorboard" if "snapshot" in name else None)
         self._rollouts += 1
         self._mark = (now, steps, moves)
         self._bar.update(steps - self._bar.n)
@@ -121,12 +135,14 @@ class Monitor(BaseCallback):
         """
         if self._policy.all_finite() and not are_broken:
             return
-        last = self._run.checkpoint("last")
-        good = f"The last good checkpoint is {last}" if last.exists() else "No checkpoint had been written yet"
         raise TrainingStoppedError(
             f"the weights are no longer numbers after {self.num_timesteps} decisions; a lower learning_rate may help."
-            f" {good}"
+            f" {self._last_good()}"
         )
+
+    def _last_good(self) -> str:
+        last = self._run.checkpoint("last")
+        return f"The last good checkpoint is {last}" if last.exists() else "No checkpoint had been written yet"
 
     def _log(self) -> None:
         assert isinstance(self.model, PPO)
@@ -140,31 +156,42 @@ class Monitor(BaseCallback):
         return True
 
     def _evaluate(self) -> None:
-        rules = self._config.parsed_rules
         bot = PolicyBot(self._policy.network, name="learner")
-        for name in self._config.eval_against:
-            opponents = make_opponents(make_bot(name), rules.num_players - 1)
-            result = evaluate(bot, opponents, rules, self._config.eval_deals, EVALUATION_SEED)
-            if result.interrupted:
-                raise KeyboardInterrupt  # a part of the deals must not decide which checkpoint is the best
-            self._results[name] = result
-            self.logger.record(f"eval/win_rate_{name}", result.win_rate.mean)
-            self.logger.record(f"eval/win_rate_{name}_low", result.win_rate.low)
-            self.logger.record(f"eval/win_rate_{name}_high", result.win_rate.high)
+        relative = []
+        for rules in self._config.parsed_rules:
+            for name in self._config.eval_against:
+                result = self._play(bot, make_bot(name), rules, self._config.eval_deals)
+                self._results[name, rules] = result
+                key = f"eval/{name}/{label(rules)}"
+                self.logger.record(key, result.win_rate.mean)
+                self.logger.record(key + "_low", result.win_rate.low)
+                self.logger.record(key + "_high", result.win_rate.high)
+            relative.append(result.win_rate.mean * rules.num_players)  # against the last field; 1 is chance
+        for step, snapshot in self._pool.snapshots:  # a row of the matrix of all snapshots over time
+            wins = [
+                self._play(bot, snapshot, rules, MATRIX_DEALS).win_rate.mean * rules.num_players
+                for rules in self._config.parsed_rules
+            ]
+            self.logger.record(f"matrix/{step:012d}", float(np.mean(wins)))
+        decisive = float(np.mean(relative))
+        self.logger.record("eval/best_by", decisive)
         assert self._bar is not None
-        self._bar.set_postfix_str(
-            "win rate " + ", ".join(f"{one.win_rate.mean:.3f} vs {name}" for name, one in self._results.items())
-        )
-        decisive = self._results[self._config.eval_against[-1]].win_rate.mean
+        last = self._config.eval_against[-1]
+        self._bar.set_postfix_str(f"{decisive:.3f} x chance vs {last}")
         if decisive > self._best:
             self._best = decisive
             self._write_checkpoint("best")
+
+    def _play(self, bot: Bot, opponent: Bot, rules: Rules, deals: int) -> Evaluation:
+        result = evaluate(bot, [opponent] * (rules.num_players - 1), rules, deals, EVALUATION_SEED)
+        if result.interrupted:
+            raise KeyboardInterrupt  # a part of the deals must not decide which checkpoint is the best
+        return result
 
     def take_snapshot(self) -> None:
         """Keep the learner of now as an opponent."""
         self._write(self._pool.path(self.num_timesteps))
         self._pool.add(self.num_timesteps, self._policy.network)
-        self._env.set_pool(*self._pool.lineup())
 
     def save(self) -> None:
         """Write checkpoint ``last``, the resume state and the curves."""
@@ -175,26 +202,34 @@ class Monitor(BaseCallback):
                 "optimizer": self._policy.optimizer.state_dict(),
                 "decisions": self.num_timesteps,
                 "updates": self.model._n_updates,
-                "next_deal": self._env.next_deal,
+                "next_deal": self._tables.next_deal,
+                "next_lesson": self._next_lesson,
+                "strengths": dict(self._pool.strengths),
                 "torch_rng": torch.get_rng_state(),
             }
         )
         draw_curves(self._run.read_metrics(), self._config, self._run.curves)
+
+    @property
+    def _next_lesson(self) -> int:
+        assert isinstance(self.model, SelfPlayPPO)
+        return self.model.teacher.next_deal if self.model.teacher else 0
 
     def _write_checkpoint(self, name: str) -> None:
         self._write(self._run.checkpoint(name))
 
     def _write(self, folder: Any) -> None:
         config = self._config
-        summary = {
-            name: {"win_rate": r.win_rate.mean, "win_rate_ci95": [r.win_rate.low, r.win_rate.high], "deals": r.deals}
-            for name, r in self._results.items()
-        }
+        summary: dict[str, dict[str, Any]] = {}
+        for (name, rules), r in self._results.items():
+            interval = [r.win_rate.low, r.win_rate.high]
+            entry = {"win_rate": r.win_rate.mean, "win_rate_ci95": interval, "deals": r.deals}
+            summary.setdefault(name, {})[str(rules)] = entry
         write_checkpoint(
             folder,
             self._policy.network.state_dict(),
-            [config.parsed_rules],
-            config.network,
+            list(config.parsed_rules),
+            config.network_spec,
             steps=self.num_timesteps,
             seed=config.seed,
             training=config.to_dict(),
@@ -206,16 +241,16 @@ class Monitor(BaseCallback):
         self._check_weights()
         self._evaluate()
         self._log()
-        if self._is_due("snapshot"):
+        if self._is_due("snapshot") and self._pool.takes_snapshots:
             self.take_snapshot()
         self.save()
 
     @contextmanager
-    def numbers_only(self) -> Iterator[None]:
-        """Tell an error that weights without numbers caused from any other.
+    def named_stops(self) -> Iterator[None]:
+        """Say what stopped a run, and which checkpoint is good, where the error itself does not.
 
         Raises:
-            TrainingStoppedError: the weights are not numbers any more.
+            TrainingStoppedError: the weights are not numbers any more, or a file could not be written.
         """
         try:
             yield
@@ -223,6 +258,8 @@ class Monitor(BaseCallback):
             if "logits" not in str(error):
                 raise
             self._check_weights(are_broken=True)
+        except OSError as error:  # a full disk
+            raise TrainingStoppedError(f"{error} after {self.num_timesteps} decisions. {self._last_good()}") from error
 
     # --- Ctrl-C ---
 
@@ -255,4 +292,3 @@ def restore(model: PPO, state: dict[str, Any]) -> None:
     model.policy.optimizer.load_state_dict(state["optimizer"])
     model.num_timesteps = int(state["decisions"])
     model._n_updates = int(state["updates"])
-    torch.set_rng_state(state["torch_rng"])

@@ -16,9 +16,13 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor
 
-from devyatka_env.bots.network import PolicyNetwork, build_network
+from devyatka_env.bots.network import PolicyNetwork, build_network, masked
 
 Observation = Mapping[str, Tensor]
+
+
+def _distribution(logits: Tensor) -> CategoricalDistribution:
+    return CategoricalDistribution(logits.shape[1]).proba_distribution(action_logits=logits)
 
 
 def policy_of(model: PPO) -> MaskedPolicy:
@@ -35,6 +39,7 @@ class MaskedPolicy(ActorCriticPolicy):
         action_space: ``Discrete(C + 1)``.
         lr_schedule: step size by the remaining share of training.
         network: the network's description (`devyatka_env.bots.network.build_network`).
+        bfloat16: multiply matrices in bfloat16 while training; weights stay float32.
         **kwargs: what stable-baselines3 passes on.
     """
 
@@ -46,9 +51,11 @@ class MaskedPolicy(ActorCriticPolicy):
         action_space: spaces.Space[Any],
         lr_schedule: Schedule,
         network: Mapping[str, Any],
+        bfloat16: bool = False,
         **kwargs: Any,
     ) -> None:
         self._network_spec = dict(network)
+        self._bfloat16 = bfloat16
         super().__init__(observation_space, action_space, lr_schedule, **kwargs)
 
     def _build(self, lr_schedule: Schedule) -> None:
@@ -59,26 +66,37 @@ class MaskedPolicy(ActorCriticPolicy):
         )
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        return {**super()._get_constructor_parameters(), "network": self._network_spec}
+        return {
+            **super()._get_constructor_parameters(),
+            "network": self._network_spec,
+            "bfloat16": self._bfloat16,
+        }
 
-    def _distribution(self, obs: Observation) -> CategoricalDistribution:
-        logits = self.network.logits(obs["observation"], obs["action_mask"])
-        return CategoricalDistribution(logits.shape[1]).proba_distribution(action_logits=logits)
+    def _both(self, obs: Observation) -> tuple[CategoricalDistribution, Tensor]:
+        """The distribution over legal actions and the values ``[B, 1]``."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
+            logits, values = self.network.both(obs["observation"])
+        return _distribution(masked(logits.float(), obs["action_mask"])), values.float().unsqueeze(1)
+
+    def log_probs(self, obs: Observation) -> tuple[Tensor, Tensor]:
+        """Log-probabilities ``[B, C + 1]`` of all actions, and values ``[B]``."""
+        distribution, values = self._both(obs)
+        return distribution.distribution.logits, values[:, 0]
 
     def forward(self, obs: Observation, deterministic: bool = False) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override] # always a Dict
         """Actions ``int64 [B]``, values ``[B, 1]`` and log-probabilities ``[B]``."""
-        distribution = self._distribution(obs)
+        distribution, values = self._both(obs)
         actions = distribution.get_actions(deterministic=deterministic)
-        return actions, self.predict_values(obs), distribution.log_prob(actions)
+        return actions, values, distribution.log_prob(actions)
 
     def evaluate_actions(self, obs: Observation, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
         """Values ``[B, 1]``, log-probabilities ``[B]`` and entropies ``[B]`` of given actions."""
-        distribution = self._distribution(obs)
-        return self.predict_values(obs), distribution.log_prob(actions), distribution.entropy()
+        distribution, values = self._both(obs)
+        return values, distribution.log_prob(actions), distribution.entropy()
 
     def get_distribution(self, obs: Observation) -> CategoricalDistribution:  # type: ignore[override]
         """The distribution over legal actions."""
-        return self._distribution(obs)
+        return _distribution(self.network.logits(obs["observation"], obs["action_mask"]))
 
     def predict_values(self, obs: Observation) -> Tensor:  # type: ignore[override]
         """Values ``[B, 1]``."""

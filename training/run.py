@@ -13,9 +13,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import shutil
+from contextlib import suppress
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ import torch
 import yaml
 from stable_baselines3.common.logger import KVWriter
 
+from devyatka_env.rules import Rules
 from training.config import ConfigError, TrainConfig, read_config
 
 RUNS = Path("runs")
@@ -84,9 +87,9 @@ class Run:
 
     def save_state(self, state: dict[str, Any]) -> None:
         """Write what a resumed run needs, whole or not at all."""
-        fresh = self._resume.with_suffix(".new")
-        torch.save(state, fresh)
-        fresh.replace(self._resume)
+        data = io.BytesIO()
+        torch.save(state, data)  # into memory: on a full disk torch's own writer raises no OSError
+        write_whole(self._resume, data.getvalue())
 
     def load_state(self) -> dict[str, Any] | None:
         """Read it back; ``None`` when the run stopped before its first checkpoint. Nothing is unpickled freely."""
@@ -113,6 +116,12 @@ class Run:
         write_whole(self.metrics, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
+def label(rules: Rules) -> str:
+    """A rule set in the names of metrics: ``first_out_4``; a part of the fingerprint follows where fields differ."""
+    plain = rules == Rules.of(rules.preset, num_players=rules.num_players)
+    return f"{rules.preset}_{rules.num_players}" + ("" if plain else f"_{rules.fingerprint[:6]}")
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old or the new one, never a part."""
     fresh = path.with_name(path.name + ".new")
@@ -135,4 +144,5 @@ class JsonLines(KVWriter):
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with suppress(OSError):  # of a line that could not be written: `write` has raised it
+            self._file.close()

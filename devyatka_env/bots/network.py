@@ -21,6 +21,11 @@ MASKED_LOGIT = -1e8
 MAX_LOGIT = 1e6
 
 
+def masked(logits: Tensor, action_mask: Tensor) -> Tensor:
+    """Logits in which an illegal action has no probability left."""
+    return logits.clamp(-MAX_LOGIT, MAX_LOGIT).masked_fill(action_mask == 0, MASKED_LOGIT)
+
+
 class PolicyNetwork(nn.Module, ABC):
     """What every network offers: masked action logits and a value, from the observation's two arrays.
 
@@ -41,10 +46,13 @@ class PolicyNetwork(nn.Module, ABC):
     def value(self, observation: Tensor) -> Tensor:
         """Expected payoff of the observing seat."""
 
+    def both(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """`raw_logits` and `value`; a network whose policy and value share layers computes these once."""
+        return self.raw_logits(observation), self.value(observation)
+
     def logits(self, observation: Tensor, action_mask: Tensor) -> Tensor:
         """Action logits in which an illegal action has no probability left."""
-        logits = self.raw_logits(observation).clamp(-MAX_LOGIT, MAX_LOGIT)
-        return logits.masked_fill(action_mask == 0, MASKED_LOGIT)
+        return masked(self.raw_logits(observation), action_mask)
 
 
 def _trunk(sizes: Sequence[int]) -> nn.Sequential:
@@ -100,7 +108,80 @@ class MLP(PolicyNetwork):
         return value.squeeze(-1)
 
 
-NETWORKS: Mapping[str, type[PolicyNetwork]] = {"mlp": MLP}
+class SuitNetwork(PolicyNetwork):
+    """One network for each suit, the same weights in all: suits are interchangeable but for the opening card.
+
+    Each suit has its rows of the observation (its part of hand, table, could_hold, ...) and what all suits share
+    (cards left, passes, rule flags). In every layer a suit sees its own activations and the sum over all suits; so
+    relabelling the suits relabels the logits. Policy and value share the layers.
+
+    Args:
+        num_cards: deck size, which fixes the observation's layout.
+        width: activations of each suit in each layer.
+        layers: layers of suits, the first included.
+        num_suits: suits of the deck.
+
+    Raises:
+        ValueError: suits that cannot be of equal length.
+    """
+
+    def __init__(self, num_cards: int, width: int = 128, layers: int = 2, num_suits: int = 4) -> None:
+        super().__init__()
+        if num_suits < 1 or num_cards % num_suits:
+            raise ValueError(f"num_suits must divide the deck of {num_cards} cards, not {num_suits!r}")
+        self.num_cards = num_cards
+        self._num_suits, self._num_ranks = num_suits, num_cards // num_suits
+        layout = observation_layout(num_cards)
+        self._num_rows = sum(s.rows for s in layout.segments if s.cards)
+        self._cards = self._num_rows * num_cards
+        high = torch.from_numpy(layout.high[self._cards :].copy()).float()
+        self.register_buffer("scale", torch.where(high > 1, 0.1, 1.0), persistent=False)
+        self.suit_in = _head(self._num_rows * self._num_ranks, width, gain=2**0.5)
+        self.shared_in = _head(len(high), width, gain=1.0)
+        self.own = nn.ModuleList(_head(width, width, gain=1.0) for _ in range(layers - 1))
+        self.others = nn.ModuleList(_head(width, width, gain=1.0) for _ in range(layers - 1))
+        self.policy_head = _head(width, self._num_ranks, gain=0.01)
+        self.pass_logit = nn.Parameter(torch.zeros(1))
+        self.value_layer = _head(width, width, gain=2**0.5)
+        self.value_head = _head(width, 1, gain=1.0)
+
+    def _trunk(self, observation: Tensor) -> Tensor:
+        """Activations ``[B, suits, width]``."""
+        scale = self.scale
+        assert isinstance(scale, Tensor)
+        batch = observation.shape[0]
+        cards = observation[:, : self._cards]
+        rows = cards.reshape(batch, -1, self._num_suits, self._num_ranks).transpose(1, 2)
+        suits = rows.reshape(batch, self._num_suits, -1).to(scale.dtype)
+        shared = observation[:, self._cards :].to(scale.dtype) * scale
+        x = torch.relu(self.suit_in(suits) + self.shared_in(shared).unsqueeze(1))
+        for own, others in zip(self.own, self.others, strict=True):
+            x = torch.relu(own(x) + others(x.mean(1)).unsqueeze(1))
+        return x
+
+    def _logits(self, x: Tensor) -> Tensor:
+        cards = self.policy_head(x).flatten(1)
+        return torch.cat([cards, self.pass_logit.expand(len(cards), 1)], 1)
+
+    def _value(self, x: Tensor) -> Tensor:
+        value: Tensor = self.value_head(torch.relu(self.value_layer(x.mean(1)))).squeeze(-1)
+        return value
+
+    def raw_logits(self, observation: Tensor) -> Tensor:
+        """Action logits before the mask."""
+        return self._logits(self._trunk(observation))
+
+    def value(self, observation: Tensor) -> Tensor:
+        """Expected payoff of the observing seat."""
+        return self._value(self._trunk(observation))
+
+    def both(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits before the mask, and the value."""
+        x = self._trunk(observation)
+        return self._logits(x), self._value(x)
+
+
+NETWORKS: Mapping[str, type[PolicyNetwork]] = {"mlp": MLP, "suits": SuitNetwork}
 
 
 def build_network(num_cards: int, spec: Mapping[str, Any]) -> PolicyNetwork:

@@ -1,0 +1,193 @@
+"""Turn a checkpoint of a run into one to be shipped: measure it, and write its model card.
+
+python -m training.publish runs/universal/checkpoints/last checkpoints/universal [--deals 20000]
+
+The card (README.md) is made of the manifest alone, so a test can hold both against each other; what people should know
+beside the figures stands in ``notes``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from devyatka_env.bots import PolicyBot, make_bot, make_opponents
+from devyatka_env.bots.checkpoint import Manifest, read_manifest, read_weights, write_checkpoint
+from devyatka_env.evaluation import evaluate
+from devyatka_env.evaluation.exact import regret
+from devyatka_env.evaluation.stats import Estimate
+from devyatka_env.rules import Rules
+from training.run import write_whole
+
+FIELDS = ("greedy", "random")
+SEED = 2**62  # of the deals; no run trains on them
+CARD = "README.md"
+# Deals of the check that a test repeats.
+CHECK_DEALS = 300
+
+
+def measure(folder: Path, deals: int) -> dict[str, Any]:
+    """Play the checkpoint, with its most probable cards and with drawn ones, against each field.
+
+    Returns:
+        The manifest's ``evaluation``: under ``against``, by field, rule set and way of choosing, the win rate and half
+        its 95 % interval; under ``two_seats`` what it gives away, by the exact values; under ``check`` win rates over a
+        few fixed deals that anybody can repeat.
+    """
+    manifest = read_manifest(folder)
+    result: dict[str, Any] = {"deals": deals, "seed": SEED, "against": {}, "two_seats": {}, "check": {}}
+    for way, sample in (("argmax", False), ("sampled", True)):
+        bot = PolicyBot.load(folder, sample=sample)
+        for rules in manifest.rules:
+            for field in (*FIELDS, *(("oracle",) if rules.num_players == 2 else ())):
+                opponents = make_opponents(make_bot(field), rules.num_players - 1)
+                rate = evaluate(bot, opponents, rules, deals, SEED).win_rate
+                entry = result["against"].setdefault(field, {}).setdefault(str(rules), {})
+                entry[way] = _pair(rate)
+                print(f"{way} against {field}, {rules}: {rate}", flush=True)
+            if rules.num_players == 2:
+                lost = regret(bot, rules, deals // 10, SEED)
+                result["two_seats"][way] = {
+                    "decisions": lost.decisions,
+                    "mistakes_per_1000": _pair(lost.mistakes, 1000),
+                    "mistakes_where_it_mattered": _pair(lost.mistakes_of_mattered),
+                }
+    for rules in manifest.rules:
+        result["check"][str(rules)] = check(folder, rules)
+    return result
+
+
+def check(folder: Path, rules: Rules) -> float:
+    """The win rate against `greedy` over `CHECK_DEALS` fixed deals, most probable cards."""
+    bot = PolicyBot.load(folder)
+    opponents = make_opponents(make_bot("greedy"), rules.num_players - 1)
+    return evaluate(bot, opponents, rules, CHECK_DEALS, SEED).win_rate.mean
+
+
+def _pair(estimate: Estimate, scale: float = 1.0) -> list[float]:
+    return [round(scale * estimate.mean, 5), round(scale * estimate.half_width, 5)]
+
+
+def card(name: str, manifest: Manifest) -> str:
+    """The model card, from the manifest."""
+    training, evaluation = manifest.training, manifest.evaluation
+    lines = [
+        f"# Checkpoint `{name}`",
+        "",
+        "<!-- made by training/publish.py from manifest.json -->",
+        "",
+        evaluation["notes"],
+        "",
+        "## How it was trained",
+        "",
+        f"All-seats self-play PPO, {manifest.steps:,} decisions of the learner, network `{dict(manifest.network)}`"
+        f" ({evaluation['parameters']:,} parameters), seed {manifest.seed}. {evaluation['history']}",
+        "",
+        "Rules: " + "; ".join(f"`{rules}`" for rules in manifest.rules) + ".",
+        "",
+        "```bash",
+        *evaluation["commands"],
+        "```",
+        "",
+        "The last settings of the run: "
+        + ", ".join(f"{key} {value}" for key, value in sorted(training.items()) if key in _SHOWN)
+        + ".",
+        "",
+        "## Strength",
+        "",
+        f"Win rates over {evaluation['deals']:,} duplicate deals (each played from every seat, seed"
+        f" {evaluation['seed']}), with 95 % intervals over deals. *Argmax* plays the most"
+        " probable card, *sampled* draws one by its probability (add `+sample` to the path).",
+        "",
+        "| against | rules | chance | argmax | sampled |",
+        "|---|---|---|---|---|",
+    ]
+    for field, by_rules in evaluation["against"].items():
+        for rules in manifest.rules:
+            ways = by_rules.get(str(rules))
+            if ways:
+                cells = [f"{mean:.4f} ± {half:.4f}" for mean, half in (ways["argmax"], ways["sampled"])]
+                name_of = f"{rules.num_players - 1} × `{field}`" + (" (sees all hands)" if field == "oracle" else "")
+                lines.append(f"| {name_of} | `{rules}` | {1 / rules.num_players:.4f} | {' | '.join(cells)} |")
+    if evaluation["two_seats"]:
+        lines += ["", "By the exact values of its two-seat decisions (playing itself):", ""]
+        for way, row in evaluation["two_seats"].items():
+            (mistakes, half), (share, around) = row["mistakes_per_1000"], row["mistakes_where_it_mattered"]
+            lines.append(
+                f"- {way}: {mistakes:.2f} ± {half:.2f} mistakes that give a won deal away in 1,000 decisions"
+                f" ({row['decisions']:,} decisions); {100 * share:.2f} ± {100 * around:.2f} % where the choice mattered"
+            )
+    for name_of, (mean, half, chance) in evaluation.get("best_response", {}).items():
+        lines += [
+            "",
+            f"A newcomer trained against {name_of} of it (`configs/train/best_response.yaml`) wins"
+            f" {mean:.4f} ± {half:.4f} of its deals; chance is {chance:.4f}.",
+        ]
+    lines += ["", "## Weaknesses", "", evaluation["weaknesses"], ""]
+    return "\n".join(lines)
+
+
+_SHOWN = (
+    "num_games", "rounds", "batch_size", "epochs", "learning_rate", "gae_lambda", "clip_range", "entropy_coefficient",
+    "opponent_share", "bots", "bot_share", "pool_size", "lessons",
+)  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m training.publish", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("source", type=Path, help="the checkpoint of a run")
+    parser.add_argument("target", type=Path, help="the folder to ship, such as checkpoints/NAME")
+    parser.add_argument("--deals", type=int, default=20_000, help="duplicate deals of each measurement (20000)")
+    parser.add_argument("--notes", default="", help="what it is, in a sentence or two")
+    parser.add_argument("--history", default="", help="how the run went, where the command alone does not say it")
+    parser.add_argument("--weaknesses", default="None known beyond the figures above.", help="what it does badly")
+    parser.add_argument("--command", action="append", default=[], help="a line of the way to reproduce it (repeat)")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    publish(
+        options.source,
+        options.target,
+        options.deals,
+        {
+            "notes": options.notes,
+            "history": options.history,
+            "weaknesses": options.weaknesses,
+            "commands": options.command,
+        },
+    )
+    return 0
+
+
+def publish(source: Path, target: Path, deals: int, words: Mapping[str, Any]) -> None:
+    """Measure ``source`` and write it with its card to ``target``."""
+    manifest = read_manifest(source)
+    weights = read_weights(source, manifest)
+    parameters = sum(tensor.numel() for tensor in weights.values())
+    evaluation = {**measure(source, deals), "parameters": parameters, **words}
+    written = write_checkpoint(
+        target,
+        weights,
+        manifest.rules,
+        manifest.network,
+        steps=manifest.steps,
+        seed=manifest.seed,
+        training=manifest.training,
+        evaluation=evaluation,
+    )
+    write_card(target, written)
+    print(f"{target} written")
+
+
+def write_card(target: Path, manifest: Manifest) -> None:
+    """Write the model card beside the manifest."""
+    write_whole(target / CARD, card(target.name, manifest).encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
