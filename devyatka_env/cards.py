@@ -23,10 +23,12 @@ RANKS_52 = RANKS
 RANKS_52_ACE_LOW = "A23456789TJQK"
 
 _SUIT_LETTERS = {"♣": "♣", "♦": "♦", "♥": "♥", "♠": "♠", "C": "♣", "D": "♦", "H": "♥", "S": "♠"}
+# Russian: трефы or крести, бубны, черви, пики. A suit stands second, so т and к are not read as the ace and the king.
+_SUIT_LETTERS |= {"Т": "♣", "К": "♣", "Б": "♦", "Ч": "♥", "П": "♠"}
 # Russian letters: валет, дама, король, туз. The last one only looks like the Latin T (the ten).
 _RANK_LETTERS = {rank: rank for rank in RANKS} | {"В": "J", "Д": "Q", "К": "K", "Т": "A", "10": "T"}
 _POINTS = {"A": 11, "K": 4, "Q": 3, "J": 2, "T": 10} | {str(n): n for n in range(2, 10)}
-_CARD = re.compile(r"(10|.)\ufe0f?([♣♦♥♠CDHS])\ufe0f?", re.IGNORECASE)
+_CARD = re.compile(r"(10|.)\ufe0f?([♣♦♥♠CDHSТКБЧП])\ufe0f?", re.IGNORECASE)
 
 
 class CardTextError(ValueError):
@@ -49,7 +51,7 @@ class Card(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Card:
-        """Read ``9♦``, ``9D``, ``10♥``, ``TD``, ``th``, ``Д♠`` (Russian В Д К Т for J Q K A).
+        """Read ``9♦``, ``9D``, ``10♥``, ``TD``, ``th``, ``Д♠``, ``Дп`` (Russian В Д К Т for J Q K A; т к б ч п).
 
         Raises:
             CardTextError: the text is not one card.
@@ -59,7 +61,7 @@ class Card(NamedTuple):
         if match is None or rank is None:
             raise CardTextError(
                 f"{text!r} is not a card: write a rank (2-10, T, J, Q, K, A or В, Д, К, Т)"
-                " and a suit (♣ ♦ ♥ ♠ or C D H S), such as 9♦ or TD"
+                " and a suit (♣ ♦ ♥ ♠, C D H S or т б ч п), such as 9♦, TD or Дп"
             )
         return cls(rank, _SUIT_LETTERS[match[2].upper()])
 
@@ -124,22 +126,30 @@ class Deck:
         """The cards of a bitboard in card order, ``6♣ 9♦``."""
         return separator.join(str(self.cards[card]) for card in iter_mask(mask))
 
+    def parse_cards(self, text: str) -> Iterator[int]:
+        """Read a list of cards separated by blanks, commas, or nothing at all: ``6♣ 9D,10h`` or ``6♣9♦``; gives ids.
+
+        Raises:
+            CardTextError: an unreadable card, or a card of another deck.
+        """
+        for word in re.split(r"[\s,]+", text.strip()):
+            position = 0
+            while position < len(word):
+                match = _CARD.match(word, position)
+                yield self.card_id(match[0] if match else word[position:])
+                position = match.end() if match else len(word)
+
     def parse_mask(self, text: str) -> int:
-        """Read a list of cards separated by blanks, commas, or nothing at all: ``6♣ 9D,10h`` or ``6♣9♦``.
+        """The bitboard of a list of cards (`parse_cards`).
 
         Raises:
             CardTextError: an unreadable card, a card twice, or a card of another deck.
         """
         mask = 0
-        for word in re.split(r"[\s,]+", text.strip()):
-            position = 0
-            while position < len(word):
-                match = _CARD.match(word, position)
-                bit = 1 << self.card_id(match[0] if match else word[position:])
-                if mask & bit:
-                    raise CardTextError(f"{self.text(bit)} stands twice in {text!r}")
-                mask |= bit
-                position = match.end() if match else len(word)
+        for card in self.parse_cards(text):
+            if mask >> card & 1:
+                raise CardTextError(f"{self.cards[card]} stands twice in {text!r}")
+            mask |= 1 << card
         return mask
 
     def points(self, mask: int) -> int:

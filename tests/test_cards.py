@@ -65,6 +65,12 @@ def test_cards__stand_in_suit_then_rank_order_and_keep_their_text(deck: Deck) ->
         ("Т♥", "A♥"),
         ("т♥", "A♥"),
         ("д♠", "Q♠"),
+        ("Дп", "Q♠"),
+        ("10б", "10♦"),
+        ("6Ч", "6♥"),
+        ("тт", "A♣"),  # the ace of трефы
+        ("тк", "A♣"),  # which are крести, too
+        ("кт", "K♣"),
         ("9♦️", "9♦"),  # with the variation selector that phones put behind a suit sign
     ],
 )

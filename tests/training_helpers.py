@@ -20,20 +20,24 @@ torch.set_num_threads(1)
 # Two seats, fifteen cards: deals of some four decisions, in which greedy beats random.
 MINI = "first_out num_players=2 num_suits=3 ranks=789TJ starter=8"
 
+# Opponents in every deal but a fifth, so that a run of 2,048 decisions meets bots and snapshots alike.
 TINY_RUN: dict[str, Any] = {
     "rules": MINI,
     "total_decisions": 2048,
-    "num_envs": 32,
-    "rollout_steps": 8,
+    "num_games": 32,
+    "rounds": 8,
     "batch_size": 64,
     "epochs": 1,
-    "hidden": [16],
+    "width": 8,
+    "layers": 1,
+    "opponent_share": 0.8,
     "bots": ["random", "greedy"],
     "snapshot_every": 512,
     "pool_size": 2,
     "eval_every": 1024,
     "eval_deals": 20,
     "checkpoint_every": 1024,
+    "bfloat16": False,
 }
 
 

@@ -20,11 +20,13 @@ from devyatka_env.bots.scripted import (
     RunnerBot,
     ScriptedBot,
 )
+from devyatka_env.bots.search import OracleBot, PimcBot, ReaderBot
 
 BotSpec = str | Bot | ActFunction | Path
 
 # The bots that come with the package, by name. What their constructors take is their parameters (`bots.parameters`).
-BOTS: Mapping[str, type[Bot]] = {bot.name: bot for bot in SCRIPTED}
+_SHIPPED: tuple[type[Bot], ...] = (*SCRIPTED, PimcBot, ReaderBot, OracleBot)
+BOTS: Mapping[str, type[Bot]] = {bot.name: bot for bot in _SHIPPED}
 
 _registry: dict[str, Callable[..., Bot]] = dict(BOTS)
 _OPTIONS = ("sample", "any_rules")
@@ -123,9 +125,12 @@ __all__ = [
     "CheckpointError",
     "ClosedBot",
     "GreedyBot",
+    "OracleBot",
     "PassWatcherBot",
+    "PimcBot",
     "PolicyBot",
     "RandomBot",
+    "ReaderBot",
     "RunnerBot",
     "ScriptedBot",
     "bot_names",

@@ -1,0 +1,198 @@
+"""Ceilings: the most that a seat can get against given bots, on a given deal, by any play whatever.
+
+A seat that sees all hands and knows what its opponents will do plays a best response, found exactly
+(`devyatka_env.bots.best_response`). No policy, however clever, does better against those bots on that deal, by the
+rules: fouls (``foul="exclude"``) are not considered. Averaged over deals it is the ceiling of every evaluation against
+them; an honest player, who sees one hand, stays below it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from devyatka_env.bots import Bot, BotSpec, make_opponents
+from devyatka_env.bots.best_response import MAX_STATES, Ends, best_ends
+from devyatka_env.cards import iter_mask
+from devyatka_env.dealing import is_whole
+from devyatka_env.deals import Deals
+from devyatka_env.game import Game
+from devyatka_env.rules import Rules
+from devyatka_env.solver.memo import StateLimitError, limit_error
+
+# Deals searched at a time when bots are asked in batches: enough for a network, few enough for the memory.
+_DEALS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The best response of one seat.
+
+    Attributes:
+        seat: the seat that responds.
+        against: names of its opponents, clockwise from it.
+        value: its payoff.
+        won: whether it has place 1, maybe shared.
+        payoffs: of all seats.
+        places: of all seats.
+        line: all actions from the position given to the end of the deal, as action ids.
+        states: positions searched in which the seat had a choice.
+        seconds: time taken.
+    """
+
+    seat: int
+    against: tuple[str, ...]
+    value: float
+    won: bool
+    payoffs: tuple[float, ...]
+    places: tuple[int, ...]
+    line: tuple[int, ...]
+    states: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ceilings:
+    """The best responses of every seat in each of some deals.
+
+    Attributes:
+        rules: the rule set.
+        against: names of the opponents, clockwise from the seat that responds.
+        seed: seed of the deals.
+        indices: ``uint64 [D]``, the deals.
+        values: ``float64 [D, n]``, the highest payoff of each seat when it responds.
+        wins: ``float64 [D, n]``, its highest share of place 1 when it plays for that instead: 1, 0, or a part when
+            places are shared.
+        states: ``int64 [D, n]``, positions searched in which it had a choice.
+        seconds: time taken.
+    """
+
+    rules: Rules
+    against: tuple[str, ...]
+    seed: int
+    indices: NDArray[np.uint64]
+    values: NDArray[np.float64]
+    wins: NDArray[np.float64]
+    states: NDArray[np.int64]
+    seconds: float
+
+
+def ceiling(game: Game, seat: int, opponents: BotSpec | Sequence[BotSpec], *, max_states: int = MAX_STATES) -> Ceiling:
+    """The exact best response of ``seat``, which sees all hands, against deterministic bots in the other seats.
+
+    Args:
+        game: a running deal.
+        seat: the seat that responds; it need not be on turn.
+        opponents: one bot for all other seats, or one each, clockwise from ``seat`` (as `make_bot` takes them).
+        max_states: positions with a choice that the search may take.
+
+    Raises:
+        ValueError: the deal is over; no such seat; a wrong number of opponents; or one that is not deterministic or
+            does not play these rules.
+        StateLimitError: more positions would be needed; most at two seats against a bot that reads the order of play.
+        BotError: an opponent failed, or chose an illegal action or a foul.
+    """
+    start = time.perf_counter()
+    rules, n = game.rules, game.num_players
+    if game.is_over:
+        raise ValueError(f"the deal is over: there is nothing to respond to in {game.position}")
+    if not is_whole(seat) or not 0 <= seat < n:
+        raise ValueError(f"seat must be 0 to {n - 1}, not {seat!r}")
+    bots = make_opponents(opponents, n - 1)
+    deals = Deals(rules, np.zeros(1, np.int64))
+    deals.states[:] = game.states
+    try:
+        ends = best_ends(deals, np.array([seat]), bots, max_states)
+    except StateLimitError as error:
+        raise limit_error(max_states, f"the responses of seat {seat} in {game.position}") from error
+    places = tuple(ends.records["places"][0].tolist()[:n])
+    payoffs = tuple(ends.payoffs[0].tolist()[:n])
+    return Ceiling(
+        seat=int(seat),
+        against=tuple(bot.name for bot in bots),
+        value=payoffs[seat],
+        won=places[seat] == 1,
+        payoffs=payoffs,
+        places=places,
+        line=_line(game, ends),
+        states=int(ends.states[0]),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _line(game: Game, ends: Ends) -> tuple[int, ...]:
+    """The actions that lead from ``game`` to the end found: the cards of its log, and explicit passes between them."""
+    play = game.clone()
+    end = ends.records[0]
+    for card in end["log"][int(game.record["num_played"]) : int(end["num_played"])].tolist():
+        while card not in iter_mask(play.legal_mask):
+            play.play(game.rules.pass_action)
+        play.play(card)
+    return tuple(play.actions[len(game.actions) :])
+
+
+def ceilings(
+    rules: Rules | str,
+    opponents: BotSpec | Sequence[BotSpec],
+    indices: NDArray[np.integer],
+    seed: int = 0,
+    *,
+    max_states: int = MAX_STATES,
+) -> Ceilings:
+    """The exact best response of every seat in each of some deals: the ceiling of `evaluation.evaluate` on them.
+
+    Args:
+        rules: the rule set (as `Rules.of` takes it). Of a match every deal is counted by itself.
+        opponents: one bot for all other seats, or one each, clockwise from the seat that responds.
+        indices: ``[D]`` deal indices; `evaluate` plays 0 to ``deals - 1``.
+        seed: seed of the deals.
+        max_states: positions with a choice that the search of one seat in one deal may take.
+
+    Raises:
+        ValueError: a wrong number of opponents, one that is not deterministic or does not play these rules, or bad
+            indices.
+        StateLimitError: more positions would be needed.
+        BotError: an opponent failed, or chose an illegal action or a foul.
+    """
+    start = time.perf_counter()
+    rules = Rules.of(rules)
+    n = rules.num_players
+    bots = make_opponents(opponents, n - 1)
+    deals = Deals(rules, np.repeat(np.asarray(indices), n), seed)
+    if not len(deals):
+        raise ValueError("no deal indices given")
+    seats = np.tile(np.arange(n), len(deals) // n)
+    for_payoff = _all_ends(deals, seats, bots, max_states, rules)
+    # A payoff may leave several best responses, of which some win. A bot is shown the rules as they are.
+    to_win = Rules.of(rules, payoff="win", ante=Rules.ante, pass_fee=Rules.pass_fee)
+    for_place = for_payoff if rules.payoff == "win" else _all_ends(deals, seats, bots, max_states, to_win)
+    rows, firsts = np.arange(len(deals)), for_place.records["places"] == 1
+    return Ceilings(
+        rules=rules,
+        against=tuple(bot.name for bot in bots),
+        seed=seed,
+        indices=deals.indices[::n].copy(),
+        values=for_payoff.payoffs[rows, seats].reshape(-1, n),
+        wins=(firsts[rows, seats] / firsts.sum(1)).reshape(-1, n),
+        states=(for_payoff.states + (for_place is not for_payoff) * for_place.states).reshape(-1, n),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _all_ends(deals: Deals, seats: NDArray[np.int64], bots: Sequence[Bot], max_states: int, goal: Rules) -> Ends:
+    """`best_ends`, some deals at a time."""
+    step = _DEALS_AT_ONCE * deals.rules.num_players
+    parts = []
+    for first in range(0, len(deals), step):
+        part = slice(first, first + step)
+        some = Deals(deals.rules, deals.indices[part], deals.seed)
+        parts.append(best_ends(some, seats[part], bots, max_states, goal))
+    return Ends(
+        records=np.concatenate([part.records for part in parts]),
+        payoffs=np.concatenate([part.payoffs for part in parts]),
+        states=np.concatenate([part.states for part in parts]),
+    )

@@ -1,0 +1,418 @@
+"""Bots that search: `pimc` over the hands that the others can hold, and `oracle`, which sees them and so cheats.
+
+Both are exact at two seats (`devyatka_env.solver`). With more seats they play on with a scripted bot in every seat, now
+and then a card by chance: a *playout*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from devyatka_env import engine
+from devyatka_env.belief import sample_worlds
+from devyatka_env.bots.base import Bot
+from devyatka_env.bots.best_response import best_ends
+from devyatka_env.bots.scripted import SCRIPTED, GreedyBot, scripted_choice
+from devyatka_env.deals import Deals
+from devyatka_env.records import (
+    MAX_CARDS,
+    STATE_DTYPE,
+    States,
+    compiling,
+    count,
+    kernel,
+    lowest,
+    mix,
+    next_word,
+    random_card,
+    rules_record,
+)
+from devyatka_env.rules import MAX_PLAYERS, Rules
+from devyatka_env.solver import Workspace, workspace
+from devyatka_env.solver.lattice import check_rules
+from devyatka_env.solver.lookup import ready, value_after
+from devyatka_env.view import PlayerView
+
+Actions = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+# Share of the turns of a playout that are played by chance: it stands for all the ways others may play.
+CHANCE = 0.1
+# Share of an opponent's choices that a model of it takes for chance.
+NOISE = 0.1
+# Worlds a decision. Beyond some hundred the choice hardly changes.
+WORLDS = 200
+# Consistent deals from which `reader` draws its worlds.
+CANDIDATES = 2000
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+# Columns of the sums over worlds, by card: the exact value (two seats), payoff and share of wins of the playouts, and
+# the squares of these two.
+_VALUE, _PAYOFF, _WIN, _PAYOFF2, _WIN2 = range(5)
+
+
+@kernel
+def _play_out(s: Any, r: Any, code: int, word: np.uint64) -> np.uint64:
+    """Play a record to its end, scripted bot ``code`` in every seat; returns the advanced random state."""
+    while s.turn >= 0:
+        card = np.int64(lowest(s.legal) if s.legal else r.num_cards)
+        if count(s.legal) > 1:
+            word = next_word(word)
+            x = mix(word)
+            if np.float64(x >> np.uint64(11)) * 2.0**-53 < CHANCE:
+                card = np.int64(random_card(s.legal, mix(x)))
+            else:  # these bots look at nothing but what their seat may see
+                card = np.int64(scripted_choice(code, s, r, mix(x)))
+        engine.step(s, r, card)
+    return word
+
+
+@kernel
+def _weigh(
+    worlds: States, r: Any, work: Workspace, is_exact: bool, playouts: int, code: int, word: np.uint64, sums: Any
+) -> None:
+    """Add up what each legal card of the seat on turn brings in each world (``sums [C, 5]``)."""
+    one = np.empty(1, STATE_DTYPE)
+    payoffs = np.empty(MAX_PLAYERS)
+    seat = np.int64(worlds[0].turn)
+    for w in range(len(worlds)):
+        if is_exact:
+            ready(worlds[w], r, work)
+        start = next_word(word + np.uint64(w) * np.uint64(0xD1342543DE82EF95))
+        legal = worlds[w].legal
+        while legal:
+            card = np.int64(lowest(legal))
+            legal &= legal - _ONE
+            if is_exact:
+                sums[card, _VALUE] += value_after(worlds[w], r, work, _ONE << np.uint64(card))
+            state = start  # the same chances for every card
+            for _ in range(playouts):
+                one[0] = worlds[w]
+                s = one[0]
+                engine.play_card(s, r, card)
+                state = _play_out(s, r, code, state)
+                engine.payoffs(s, r, payoffs)
+                first = 0
+                for other in range(s.num_players):
+                    first += s.places[other] == 1
+                win = 1.0 / first if s.places[seat] == 1 else 0.0
+                sums[card, _PAYOFF] += payoffs[seat]
+                sums[card, _WIN] += win
+                sums[card, _PAYOFF2] += payoffs[seat] ** 2
+                sums[card, _WIN2] += win**2
+
+
+@kernel
+def _likelihood(world: Any, rules: States, viewer: int, model: int, replay: States) -> float:
+    """How likely the other seats' choices so far are in a world, if they play as scripted bot ``model``.
+
+    The deal is played again from its start; a choice that the bot would not have made has the probability of a chance
+    card (`NOISE`). A deal with an exclusion is not played again: the foul is no part of the record.
+    """
+    if world.num_excluded > 0:
+        return 1.0
+    r = rules[0]
+    hands = np.empty(MAX_PLAYERS, np.uint64)
+    for seat in range(world.num_players):
+        hands[seat] = world.hands[seat] | world.played[seat]
+    engine.begin_at(replay, 0, rules, hands, np.int64(world.num_players), np.int64(world.dealer))
+    s = replay[0]
+    likelihood = 1.0
+    for k in range(world.num_played):
+        card = np.int64(world.log[k])
+        while s.legal == _ZERO:  # explicit passes
+            engine.step(s, r, np.int64(r.num_cards))
+        choices = count(s.legal)
+        if choices > 1 and s.turn != viewer:
+            as_model = np.int64(scripted_choice(model, s, r, _ZERO)) == card
+            likelihood *= NOISE / choices + (1.0 - NOISE if as_model else 0.0)
+        engine.play_card(s, r, card)
+    return likelihood
+
+
+@kernel
+def _resample(
+    pool: States, rules: States, viewer: int, model: int, replay: States, word: np.uint64, worlds: States
+) -> None:
+    """Draw ``worlds`` from ``pool`` by likelihood, evenly spread over its sum (systematic resampling)."""
+    upto = np.empty(len(pool))
+    total = 0.0
+    for k in range(len(pool)):
+        total += _likelihood(pool[k], rules, viewer, model, replay)
+        upto[k] = total
+    start = np.float64(mix(word) >> np.uint64(11)) * 2.0**-53
+    k = 0
+    for w in range(len(worlds)):
+        while k < len(pool) - 1 and upto[k] < (w + start) * total / len(worlds):
+            k += 1
+        worlds[w] = pool[k]
+
+
+@kernel
+def _best_card(legal: np.uint64, is_exact: bool, sums: Any) -> int:
+    """The card with the highest value, of equal ones that of the best playouts, of equal ones the lowest."""
+    best = lowest(legal)
+    while legal:
+        card = lowest(legal)
+        legal &= legal - _ONE
+        lead = sums[card, _VALUE] - sums[best, _VALUE] if is_exact else 0.0
+        if lead > 1e-9 or (lead > -1e-9 and sums[card, _PAYOFF] > sums[best, _PAYOFF]):
+            best = card
+    return best
+
+
+@kernel
+def _search_views(
+    views: States,
+    rules: States,
+    work: Workspace,
+    is_exact: bool,
+    num_worlds: int,
+    num_candidates: int,
+    playouts: int,
+    code: int,
+    words: Words,
+    actions: Actions,
+    sums: Any,
+) -> int:
+    """Choose for every view record (``sums`` are the last one's); returns the first that no deal agrees with, or -1."""
+    r = rules[0]
+    worlds = np.empty(num_worlds, STATE_DTYPE)
+    pool = np.empty(num_candidates, STATE_DTYPE)
+    replay = np.empty(1, STATE_DTYPE)
+    for i in range(len(views)):
+        s = views[i]
+        actions[i] = lowest(s.legal) if s.legal else np.int64(r.num_cards)
+        if count(s.legal) > 1:
+            viewer = np.int64(s.turn)
+            if not sample_worlds(s, r, viewer, words[i], pool if num_candidates else worlds):
+                return i
+            if num_candidates:
+                _resample(pool, rules, viewer, code, replay, mix(words[i] + _ONE), worlds)
+            sums[:] = 0.0
+            _weigh(worlds, r, work, is_exact, playouts, code, mix(words[i]), sums)
+            actions[i] = _best_card(s.legal, is_exact, sums)
+    return -1
+
+
+@kernel
+def _search_states(
+    states: States, rules: States, work: Workspace, playouts: int, code: int, words: Words, actions: Actions
+) -> None:
+    """Choose exactly for every two-seat record with both hands in it."""
+    r = rules[0]
+    sums = np.empty((MAX_CARDS, 5))
+    for i in range(len(states)):
+        s = states[i]
+        actions[i] = lowest(s.legal) if s.legal else np.int64(r.num_cards)
+        if count(s.legal) > 1:
+            sums[:] = 0.0
+            _weigh(states[i : i + 1], r, work, True, playouts, code, mix(words[i]), sums)
+            actions[i] = _best_card(s.legal, True, sums)
+
+
+@dataclass(frozen=True)
+class CardEstimate:
+    """What a card brings on average over sampled worlds and playouts, with standard errors.
+
+    Attributes:
+        value: mean exact value (two seats), else NaN.
+        payoff: mean payoff of the playouts, and its standard error.
+        win: mean share of the first place, and its standard error.
+    """
+
+    value: float
+    payoff: tuple[float, float]
+    win: tuple[float, float]
+
+
+def _is_solved(rules: Rules) -> bool:
+    """Whether the exact solver takes these rules."""
+    if rules.num_players != 2:
+        return False
+    try:
+        check_rules(rules)
+    except ValueError:
+        return False
+    return True
+
+
+def _deals_all_cards(rules: Rules) -> bool:
+    return rules.cards_per_seat is None or rules.cards_per_seat * rules.num_players == rules.deck.num_cards
+
+
+class _SearchBot(Bot):
+    """What the searching bots share: their playouts, and their memory for exact values."""
+
+    def __init__(self, playout: str = GreedyBot.name) -> None:
+        names = [bot.name for bot in SCRIPTED]
+        if playout not in names:
+            raise ValueError(f"playout must be one of {', '.join(names)}, not {playout!r}")
+        self._code = names.index(playout)
+        self._works: dict[str, Workspace] = {}
+        self._unsolved = workspace(Rules.of("first_out", num_players=2, num_suits=2, ranks="89T"))
+
+    def _work(self, rules: Rules) -> tuple[Workspace, bool]:
+        """Memory for exact values, and whether these rules have them."""
+        if not _is_solved(rules):
+            return self._unsolved, False
+        if rules.fingerprint not in self._works:
+            self._works[rules.fingerprint] = workspace(rules)
+        return self._works[rules.fingerprint], True
+
+    def act(self, view: PlayerView, rng: np.random.Generator) -> int:
+        """Choose for a single view."""
+        word = rng.integers(0, 2**64, size=1, dtype=np.uint64)
+        return int(self.act_batch(view.record, view.rules, word)[0])
+
+
+class PimcBot(_SearchBot):
+    """Samples what others can hold, lays the card best on average.
+
+    Perfect-information Monte Carlo search (Ginsberg 2001; Long et al. 2010): consistent deals are drawn uniformly
+    (`devyatka_env.belief`), each legal card is laid in each of them, and valued: exactly at two seats, by a playout
+    with more. At two seats with the whole pack dealt there is but one deal, and the choice is perfect; among equal
+    cards it takes the one of the best playouts, so it sets traps in a lost deal.
+
+    Args:
+        worlds: deals sampled a decision.
+        playout: the scripted bot that plays on.
+    """
+
+    name = "pimc"
+
+    def __init__(self, worlds: int = WORLDS, playout: str = GreedyBot.name) -> None:
+        super().__init__(playout)
+        if worlds < 1:
+            raise ValueError(f"worlds must be at least 1, not {worlds}")
+        self._worlds = worlds
+        self._candidates = 0
+
+    def act_batch(self, views: States, rules: Rules, words: Words) -> Actions:
+        """Choose for every view record.
+
+        Raises:
+            ValueError: a view that no deal agrees with.
+        """
+        return self._search(views, rules, words)[0]
+
+    def _search(self, views: States, rules: Rules, words: Words) -> tuple[Actions, NDArray[np.float64]]:
+        work, is_exact = self._work(rules)
+        alone = is_exact and _deals_all_cards(rules)  # one deal agrees; all worlds are playouts of it
+        num_worlds, playouts = (1, self._worlds) if alone else (self._worlds, 1)
+        actions = np.empty(len(views), np.int64)
+        sums = np.zeros((MAX_CARDS, 5))
+        with compiling():
+            bad = _search_views(
+                views,
+                rules_record(rules),
+                work,
+                is_exact,
+                num_worlds,
+                0 if alone else self._candidates,
+                playouts,
+                self._code,
+                words,
+                actions,
+                sums,
+            )
+        if bad >= 0:
+            raise ValueError(f"no deal agrees with view {bad}: {views[bad]}")
+        return actions, sums
+
+    def evaluate_cards(self, view: PlayerView, word: int = 0) -> dict[int, CardEstimate]:
+        """What each legal card of a view brings; the bot lays the best of these.
+
+        Args:
+            view: of the seat on turn, which has a choice.
+            word: the randomness, 64 bits.
+
+        Raises:
+            ValueError: the seat has no choice.
+        """
+        if view.legal_mask.bit_count() < 2:
+            raise ValueError(f"seat {view.seat} has no choice to search: {view!r}")
+        _, sums = self._search(view.record, view.rules, np.array([word], np.uint64))
+        _, is_exact = self._work(view.rules)
+        n = self._worlds
+        in_worlds = 1 if is_exact and _deals_all_cards(view.rules) else n
+        found = {}
+        for card in view.legal_actions():
+            value, payoff, win, payoff2, win2 = sums[card] / n
+            found[card] = CardEstimate(
+                value=value * n / in_worlds if is_exact else float("nan"),
+                payoff=(payoff, float(np.sqrt(max(payoff2 - payoff**2, 0) / n))),
+                win=(win, float(np.sqrt(max(win2 - win**2, 0) / n))),
+            )
+        return found
+
+
+class ReaderBot(PimcBot):
+    """As pimc, but reads the others' plays: what a hand would have laid tells which hands are likely.
+
+    Of ``candidates`` consistent deals those are drawn in which the others' choices so far are likely ones of the model,
+    a scripted bot (the deal is played again in each); the same bot plays on. It assumes that the others do play about
+    so; a choice in ten may be by chance. Two seats know everything, and there it plays as `PimcBot`.
+
+    Args:
+        worlds: deals drawn a decision.
+        candidates: deals they are drawn from.
+        model: the scripted bot that the others are taken for; one that uses no randomness.
+    """
+
+    name = "reader"
+
+    def __init__(self, worlds: int = WORLDS, candidates: int = CANDIDATES, model: str = GreedyBot.name) -> None:
+        super().__init__(worlds, model)
+        if not SCRIPTED[self._code].deterministic:
+            raise ValueError(f"model must be a bot that uses no randomness, not {model!r}")
+        if candidates < worlds:
+            raise ValueError(f"candidates must be at least worlds ({worlds}), not {candidates}")
+        self._candidates = candidates
+
+
+class OracleBot(_SearchBot):
+    """Cheats: sees all hands. Perfect at two seats, else answers `greedy`.
+
+    With more seats it plays the exact best response to `greedy` in every other seat (`devyatka_env.bots.ceiling`):
+    nothing wins more often against that field. Under rules of two seats that are not solved it does the same.
+
+    Args:
+        worlds: playouts a decision at two seats, to choose among equal cards.
+    """
+
+    name = "oracle"
+    sees_all_hands = True
+
+    def __init__(self, worlds: int = WORLDS) -> None:
+        super().__init__()
+        if worlds < 1:
+            raise ValueError(f"worlds must be at least 1, not {worlds}")
+        self._playouts = worlds
+        self._greedy = GreedyBot()
+
+    def act_batch(self, views: States, rules: Rules, words: Words) -> Actions:
+        """Choose for every record; all hands are in them."""
+        work, is_exact = self._work(rules)
+        if not is_exact:
+            return self._respond(views, rules)
+        actions = np.empty(len(views), np.int64)
+        with compiling():
+            _search_states(views, rules_record(rules), work, self._playouts, self._code, words, actions)
+        return actions
+
+    def _respond(self, states: States, rules: Rules) -> Actions:
+        """The next card of the best end against `greedy`; PASS for a stuck seat."""
+        deals = Deals(rules, np.zeros(len(states), np.int64))
+        deals.states[:] = states
+        seats = states["turn"].astype(np.int64)
+        ends = best_ends(deals, seats, [self._greedy] * (rules.num_players - 1))
+        laid = ends.records["log"][np.arange(len(states)), np.minimum(states["num_played"], MAX_CARDS - 1)]
+        return np.where(states["legal"] == 0, rules.pass_action, laid).astype(np.int64)
+
+
+__all__ = ["CANDIDATES", "CHANCE", "NOISE", "WORLDS", "CardEstimate", "OracleBot", "PimcBot", "ReaderBot"]

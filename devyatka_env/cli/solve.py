@@ -1,0 +1,387 @@
+"""``devyatka solve``: what every card is worth when all hands are open."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from devyatka_env.cards import CardTextError, iter_mask
+from devyatka_env.cli.screen import columns, flow, hand_by_suit, paragraph, payoff_words, plural, signed, width
+from devyatka_env.cli.shared import RULES_HELP, Commands
+from devyatka_env.game import Game
+from devyatka_env.notation import action_text
+from devyatka_env.rules import DEFAULT_PRESET, Rules
+
+if TYPE_CHECKING:
+    from devyatka_env.solver import Solution
+
+POSITION_FORM = "rules | dealer N | hands | cards laid so far"
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "solve",
+        help="the exact value of every card when all hands are open",
+        description="The exact value of every card that the seat on turn may lay, all hands being open, with the reason"
+        " and the line of best play. At two seats that is the truth about the deal: who sees one hand knows the other.",
+        epilog=f"A position is '{POSITION_FORM}' (what `Game.position` gives), or the hands of a fresh deal alone, with"
+        " '/' between the seats. Cards: 9♦, 9D, TD, 10h; in Russian Дп, 10б.",
+    )
+    parser.add_argument("position", nargs="?", help="the position or the hands")
+    parser.add_argument("--seed", type=int, help="solve a random deal of this seed instead")
+    parser.add_argument("--index", type=int, help="number of the deal (0); with --seed")
+    parser.add_argument("--seats", type=int, help="number of seats, 2 to 6 (default: 4); with --seed")
+    parser.add_argument("--rules", help=f"{RULES_HELP} (first_out); not for a position, which names its own")
+    parser.add_argument(
+        "--max-states",
+        type=int,
+        help="positions that a search of 3 or more seats may keep, 100 bytes each (10 million)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Solve and print."""
+    game, origin = _game(options)
+    answer = _answer(game, options.max_states)
+    if options.json:
+        print(json.dumps(_content(game, answer), indent=1, ensure_ascii=False))
+    else:
+        print(*_report(game, origin, answer), sep="\n")
+    return 0
+
+
+# --- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def _game(options: argparse.Namespace) -> tuple[Game, str]:
+    """The game to solve, and where it comes from.
+
+    Raises:
+        ValueError: options that say both or neither, or a text that is no position.
+    """
+    dealt = (options.seed, options.index, options.seats) != (None, None, None)
+    if (options.position is None) != dealt:
+        raise ValueError(
+            "give a position or a deal by --seed, --index and --seats, not both" if dealt else
+            f"give a position ('{POSITION_FORM}' or hands with '/' between them), or a deal by --seed N"
+        )  # fmt: skip
+    if dealt:
+        seats = {} if options.seats is None else {"num_players": options.seats}
+        rules = Rules.of(options.rules or DEFAULT_PRESET, **seats)
+        seed, index = options.seed or 0, options.index or 0
+        return Game.deal(rules, seed, index), f"deal {index} of seed {seed}"
+    text = options.position
+    if "|" in text:
+        if options.rules is not None:
+            raise ValueError("a position line names its rules itself: leave --rules out")
+        return Game.from_position(text), "given position"
+    hands = text.split("/")
+    if len(hands) < 2:
+        raise ValueError(f"a position is '{POSITION_FORM}', or hands with '/' between the seats, not {text!r}")
+    rules = Rules.of(options.rules or DEFAULT_PRESET, num_players=len(hands))
+    return Game.from_hands(rules, [_hand(hand, seat, rules) for seat, hand in enumerate(hands)]), "given hands"
+
+
+def _hand(text: str, seat: int, rules: Rules) -> int:
+    try:
+        return rules.deck.parse_mask(text)
+    except CardTextError as error:
+        raise ValueError(f"hand of seat {seat}: {error}") from error
+
+
+# --- the answer ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Values by action, in columns; the first column decides."""
+
+    columns: Mapping[str, Mapping[int, float]]
+    meaning: tuple[str, ...]
+    best: tuple[int, ...]
+    end: Game  # at the end of the best line
+    cost: Mapping[str, tuple[int, float]]  # positions and seconds
+    payoffs: Mapping[int, tuple[float, ...]]  # of all seats, by action; empty at two seats
+
+
+def _answer(game: Game, max_states: int | None) -> _Answer:
+    """Solve.
+
+    Raises:
+        ValueError: the deal is over; or more than ``max_states`` positions are needed, by default the solver's limit.
+    """
+    from devyatka_env.solver import StateLimitError
+    from devyatka_env.solver.open_hands import MAX_STATES
+
+    if game.is_over:
+        raise ValueError("the deal is over: there is nothing left to solve")
+    if game.num_players == 2:
+        return _two_seats(game)
+    limit = MAX_STATES if max_states is None else max_states
+    try:
+        return _more_seats(game, limit)
+    except StateLimitError as error:
+        raise ValueError(
+            f"more than {limit:,} positions are needed: allow more by --max-states (some 100 bytes of memory each), or"
+            " give a later moment of the deal"
+        ) from error
+
+
+def _small_deal(game: Game) -> Game:
+    """A deal whose solution loads or compiles the kernels, so that the seconds shown are those of the search."""
+    return Game.deal(Rules.of(num_players=game.num_players, num_suits=2, ranks="89T", payoff=game.rules.payoff))
+
+
+def _two_seats(game: Game) -> _Answer:
+    from devyatka_env.solver import solve
+
+    solve(_small_deal(game))
+    exact = solve(game)
+    return _Answer(
+        columns={"value": exact.values},
+        meaning=(f"value: what best play of both seats gives seat {game.turn}: {_two_seat_words(game)}.",),
+        best=exact.best,
+        end=_play(game, exact),
+        cost={"value": (exact.states, exact.seconds)},
+        payoffs={},
+    )
+
+
+def _more_seats(game: Game, limit: int) -> _Answer:
+    from devyatka_env.solver import max_n, paranoid
+
+    small = _small_deal(game)
+    max_n(small), paranoid(small)
+    each, floor = max_n(game, max_states=limit), paranoid(game, max_states=limit)
+    return _Answer(
+        columns={"value": each.values, "floor": floor.values},
+        meaning=(
+            f"value: seat {game.turn}'s payoff when every seat sees all hands and plays for itself (max^n; among equals"
+            f" it takes what leaves the next seat least): {payoff_words(game.rules.payoff, game.num_players)}.",
+            f"floor: what seat {game.turn} is sure of even when all others play against it alone (paranoid).",
+        ),
+        best=each.best,
+        end=_play(game, each),
+        cost={"value": (each.states, each.seconds), "floor": (floor.states, floor.seconds)},
+        payoffs=each.payoffs_by_action,
+    )
+
+
+def _two_seat_words(game: Game) -> str:
+    things = {"cards": "the cards", "points": "the card points"}.get(game.rules.payoff)
+    if things is None:
+        return payoff_words(game.rules.payoff, 2)
+    return f"{things} left to seat {1 - game.turn} less its own"
+
+
+def _play(game: Game, solution: Solution) -> Game:
+    """The game at the end of the best line."""
+    end = game.clone()
+    for action in solution.line:
+        end.play(action)
+    return end
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """What a card brings about."""
+
+    gives: Mapping[int, Sequence[str]]  # cards by seat that it lets the seat lay
+    own: tuple[str, ...]  # the same of the seat that lays it
+    passes: tuple[int, ...]  # seats that must pass now
+    next_seat: int  # that lays the next card; -1: the deal is over
+    next_cards: tuple[str, ...]  # that it may lay
+    reason: str  # why the deal is over
+
+
+def _effect(game: Game, action: int) -> _Effect:
+    mover, rules = game.turn, game.rules
+    after = game.clone().play(action)
+    passed = [] if action == rules.pass_action else _beside(game, action)
+    gives: dict[int, list[str]] = {}
+    for seat, card in passed:
+        gives.setdefault(seat, []).append(str(rules.deck.cards[card]))
+    turns = after.history[len(game.history) + 1 :]
+    passes = [seat for seat, _ in turns]
+    while not after.is_over and not after.legal_mask:  # explicit passes
+        passes.append(after.turn)
+        after.play(rules.pass_action)
+    return _Effect(
+        gives={seat: cards for seat, cards in gives.items() if seat != mover},
+        own=tuple(gives.get(mover, ())),
+        passes=tuple(passes),
+        next_seat=after.turn,
+        next_cards=tuple(map(str, after.legal_cards())),
+        reason=after.result().reason if after.is_over else "",
+    )
+
+
+def _beside(game: Game, card: int) -> list[tuple[int, int]]:
+    """The cards ``(seat, card)`` that can be laid beside a card once it lies: on each side, one seat's run of them."""
+    deck, table = game.rules.deck, game.table_mask
+    holder = {one: seat for seat, mask in enumerate(game.hand_masks) for one in iter_mask(mask)}
+    in_play = {seat for seat in range(game.num_players) if game.record["status"][seat] == 0}
+    found = []
+    for step in (-1, 1):
+        one = card + step
+        seat = holder.get(one, -1)
+        while 0 <= one < deck.num_cards and one // deck.num_ranks == card // deck.num_ranks and not table >> one & 1:
+            if holder.get(one, -1) != seat or seat not in in_play:
+                break
+            found.append((seat, one))
+            one += step
+    return sorted(found)
+
+
+def _why(effect: _Effect, mover: int) -> str:
+    """An effect as a short phrase."""
+    parts = []
+    if effect.next_seat >= 0:
+        gifts = [f"seat {seat} {' '.join(cards)}" for seat, cards in effect.gives.items()]
+        parts += ["gives " + ", ".join(gifts)] if gifts else []
+        parts += [f"makes way for its own {' '.join(effect.own)}"] if effect.own else []
+    if effect.passes:
+        seats = ", ".join(map(str, effect.passes))
+        parts.append(f"seat {seats} passes" if len(effect.passes) == 1 else f"seats {seats} pass")
+    count = len(effect.next_cards)
+    who = f"seat {effect.next_seat}" + (" again" if effect.next_seat == mover else "")
+    if effect.next_seat < 0:
+        parts.append(f"ends the deal ({_reason(effect.reason)})")
+    elif count == 1:
+        parts.append(f"{who} must lay {effect.next_cards[0]}")
+    else:
+        parts.append(f"{who} can lay {count} cards")
+    return "; ".join(parts)
+
+
+def _reason(reason: str) -> str:
+    return reason.replace("_", " ")
+
+
+# --- shown -----------------------------------------------------------------------------------------------------------
+
+
+def _report(game: Game, origin: str, answer: _Answer) -> list[str]:
+    parts = [
+        paragraph(f"{game.rules}, dealer {game.dealer}, {origin}"),
+        _holders(game),
+        _seats(game),
+        _table(game, answer),
+        [line for words in answer.meaning for line in paragraph(words)],
+        _line(game, answer.end),
+        _end(answer.end),
+    ]
+    costs = [
+        f"{name}: {plural(count, 'position')} in {seconds:.3f} s" for name, (count, seconds) in answer.cost.items()
+    ]
+    return [line for part in (*parts, flow(costs)) for line in (*part, "")][:-1]
+
+
+def _holders(game: Game) -> list[str]:
+    """The rows, each card as the seat that holds it."""
+    deck = game.rules.deck
+    lines = ["   " + "".join(("10" if rank == "T" else rank).rjust(3) for rank in deck.ranks)]
+    for suit, sign in enumerate(deck.suits):
+        cells = []
+        for card in iter_mask(deck.suit_mask(suit)):
+            seats = [str(seat) for seat, mask in enumerate(game.hand_masks) if mask >> card & 1]
+            cells.append("■" if game.table_mask >> card & 1 else seats[0] if seats else "·")
+        lines.append(f" {sign} " + "".join(cell.rjust(3) for cell in cells))
+    away = ", · out of play" if game.rules.cards_per_seat else ""
+    return [*lines, f"   (■ on the table, else the seat that holds it{away})"]
+
+
+def _seats(game: Game) -> list[str]:
+    """A line a seat: who is on turn, cards, passes, and the hand by suit."""
+    record, lines = game.record, []
+    for seat, mask in enumerate(game.hand_masks):
+        facts = [f"{'>' if seat == game.turn else ' '}seat {seat}", f"{plural(mask.bit_count(), 'card'):>8}"]
+        if record["passes"].any():
+            facts.append(f"{plural(int(record['passes'][seat]), 'pass'):>9}")
+        if record["status"][seat]:
+            facts.append("out" if record["status"][seat] > 0 else "excluded")
+        lines += flow(hand_by_suit(mask, game.rules.deck), "  ".join(facts) + "  ")
+    return lines
+
+
+def _table(game: Game, answer: _Answer) -> list[str]:
+    """A line a card: its values, and why."""
+    rows = [["", f"seat {game.turn}", *answer.columns, "what follows (* best)"]]
+    for action in game.legal_actions():
+        card = "passes" if action == game.rules.pass_action else action_text(action, game.rules)
+        values = [signed(column[action]) for column in answer.columns.values()]
+        rows.append(["*" if action in answer.best else "", card, *values, _why(_effect(game, action), game.turn)])
+    return columns(rows)
+
+
+def _line(game: Game, end: Game) -> list[str]:
+    """The best line: a row a seat, a column a round."""
+    n, pass_action = game.num_players, game.rules.pass_action
+    rounds: list[dict[int, str]] = [{}]
+    row = -1
+    for seat, action in end.history[len(game.history) :]:
+        if (seat - game.turn) % n <= row:
+            rounds.append({})
+        row = (seat - game.turn) % n
+        rounds[-1][seat] = "–" if action == pass_action else action_text(action, game.rules)
+    lines = ["Best line, a column a round (– passes)"]
+    room = (width() - len("  seat 0 ")) // 4
+    for first in range(0, len(rounds), room):
+        lines += [""] if first else []
+        for seat in ((game.turn + k) % n for k in range(n)):
+            cells = "".join(cards.get(seat, "").rjust(4) for cards in rounds[first : first + room])
+            lines += [f"  seat {seat} {cells}".rstrip()] if cells.strip() else []
+    return lines
+
+
+def _end(end: Game) -> list[str]:
+    """Its result, a line a seat."""
+    result, deck = end.result(), end.rules.deck
+    rows = []
+    for seat, mask in enumerate(end.hand_masks):
+        figures = [f"place {result.places[seat]}", f"payoff {signed(result.payoffs[seat])}"]
+        left = "  ".join(hand_by_suit(mask, deck)) or "no cards left"
+        rows.append(["", f"seat {seat}", *figures, plural(result.passes[seat], "pass"), left])
+    return [f"Its end ({_reason(result.reason)})", *columns(rows)]
+
+
+def _content(game: Game, answer: _Answer) -> dict[str, Any]:
+    """The answer as JSON values; cards as texts, a pass as ``-``."""
+    rules, result = game.rules, answer.end.result()
+    actions = []
+    for action in game.legal_actions():
+        effect = _effect(game, action)
+        actions.append(
+            {
+                "action": action_text(action, rules),
+                "id": action,
+                **{name: column[action] for name, column in answer.columns.items()},
+                **({"payoffs": list(answer.payoffs[action])} if answer.payoffs else {}),
+                "best": action in answer.best,
+                "gives": {str(seat): list(cards) for seat, cards in effect.gives.items()},
+                "passes": list(effect.passes),
+                "next_seat": effect.next_seat,
+                "next_cards": list(effect.next_cards),
+            }
+        )
+    return {
+        "position": game.position,
+        "seat": game.turn,
+        "meaning": list(answer.meaning),
+        "actions": actions,
+        "line": [[seat, action_text(action, rules)] for seat, action in answer.end.history[len(game.history) :]],
+        "result": {
+            "places": list(result.places),
+            "payoffs": list(result.payoffs),
+            "cards_left": [rules.deck.text(mask) for mask in answer.end.hand_masks],
+            "passes": list(result.passes),
+            "reason": result.reason,
+        },
+        "cost": {name: {"states": states, "seconds": seconds} for name, (states, seconds) in answer.cost.items()},
+    }

@@ -1,0 +1,185 @@
+"""Searching bots: exact at two seats, honest, legal everywhere, and stronger than what they search with."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from devyatka_env.bots import OracleBot, PimcBot, ReaderBot, make_bot
+from devyatka_env.bots.ceiling import ceilings
+from devyatka_env.deals import Deals
+from devyatka_env.evaluation import evaluate
+from devyatka_env.evaluation.exact import regret
+from devyatka_env.game import Game
+from devyatka_env.rules import PRESETS, Rules, RulesError
+from devyatka_env.solver import solve
+from devyatka_env.view import PlayerView
+from tests.redeal import redeal
+
+SEARCHING = ("pimc:worlds=20", "reader:worlds=10:candidates=40", "oracle:worlds=5")
+HONEST = SEARCHING[:2]
+TWO = Rules.of("first_out", num_players=2)
+
+
+def tables() -> list[Rules]:
+    """Every preset at two seats and at the most it takes, 52 cards included."""
+    found = []
+    for preset in PRESETS:
+        for seats in (2, 4, 6):
+            try:
+                found.append(Rules.of(preset, num_players=seats))
+            except RulesError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize("name", SEARCHING)
+@pytest.mark.parametrize("rules", tables(), ids=str)
+def test_search__plays_whole_deals_of_every_preset(name: str, rules: Rules) -> None:
+    result = evaluate(name, "greedy", rules, 2, seed=3)  # an illegal action is a BotError
+    assert result.deals == 2
+
+
+@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("seats", [2, 3, 6])
+def test_search__choice_does_not_depend_on_hidden_hands(name: str, seats: int) -> None:
+    bot, rng = make_bot(name), random.Random(1)
+    rules = Rules.of("first_out", num_players=seats)
+    compared = 0
+    for seed in range(6):
+        game = Game.deal(rules, seed)
+        for _ in range(rng.randint(4, 20)):
+            if not game.is_over:
+                game.play(rng.choice(game.legal_actions()))
+        if game.is_over or len(game.legal_actions()) < 2:
+            continue
+        other = redeal(game, game.turn, rng)
+        chosen = [bot.act(one.view(game.turn), np.random.default_rng(9)) for one in (game, other)]
+        assert chosen[0] == chosen[1]
+        compared += 1
+    assert compared >= 3
+
+
+@pytest.mark.parametrize("name", SEARCHING)
+def test_search__batch_is_many_single_calls(name: str) -> None:
+    bot, rng = make_bot(name), np.random.default_rng(2)
+    deals = Deals(Rules.of("first_out", num_players=3), np.arange(12), seed=4)
+    for _ in range(5):
+        on = np.flatnonzero(deals.turns >= 0)
+        legal = [np.flatnonzero(row[:-1]) for row in deals.observations(on)[1]]
+        deals.step(on, np.array([rng.choice(cards) for cards in legal]))
+        deals.play_forced(on)
+    on = np.flatnonzero(deals.turns >= 0)
+    views = deals.states[on] if bot.sees_all_hands else deals.views(on)
+    words = deals.decision_words(on)
+    together = bot.act_batch(views, deals.rules, words)
+    alone = [bot.act_batch(views[i : i + 1], deals.rules, words[i : i + 1])[0] for i in range(len(on))]
+    assert together.tolist() == alone
+    assert together.tolist() == bot.act_batch(views, deals.rules, words).tolist()
+
+
+@pytest.mark.parametrize("name", SEARCHING)
+def test_search__gives_nothing_away_at_two_seats(name: str) -> None:
+    result = regret(name, TWO, 40, seed=6, opponent="greedy")
+    assert result.mattered > 50
+    assert result.value_lost.mean == 0
+
+
+@pytest.mark.parametrize("preset", ["round", "bank", "deck_52", "one_loser"])
+def test_pimc__is_exact_at_two_seats_under_other_payoffs_and_decks(preset: str) -> None:
+    assert regret("pimc:worlds=3", Rules.of(preset, num_players=2), 6, seed=1, opponent="random").value_lost.mean == 0
+
+
+@pytest.mark.parametrize(("opponent", "deals"), [("greedy", 1000), ("random", 200), ("blocker", 200)])
+def test_oracle__never_loses_what_it_values_as_won(opponent: str, deals: int) -> None:
+    result = regret("oracle:worlds=1", TWO, deals, seed=8, opponent=opponent)
+    assert result.mattered > deals
+    assert result.mistakes.mean == result.value_lost.mean == 0
+    assert result.match.win_rate.mean > 0.5
+
+
+def test_oracle__against_itself_is_exactly_balanced() -> None:
+    result = evaluate("oracle:worlds=1", "oracle:worlds=1", TWO, 300, seed=2)
+    assert result.win_rate.mean == 0.5
+    assert result.cheats == ("oracle:worlds=1",)
+
+
+def test_oracle__is_a_cheat_by_type_name_and_docstring() -> None:
+    assert OracleBot.sees_all_hands
+    assert "heats" in str(OracleBot.__doc__).splitlines()[0]
+    assert not PimcBot.sees_all_hands
+    assert not ReaderBot.sees_all_hands
+
+
+def test_search__beats_greedy_at_two_seats() -> None:
+    assert evaluate("pimc:worlds=50", "greedy", TWO, 400, seed=5).win_rate.low > 0.53
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seats", [3, 4, 5, 6])
+def test_reader__is_above_chance_against_greedy(seats: int) -> None:
+    rules = Rules.of("first_out", num_players=seats)
+    assert evaluate("reader", "greedy", rules, 3000, seed=5).win_rate.low > 1 / seats
+
+
+def test_reader__is_better_than_pimc_against_the_bot_it_models() -> None:
+    rules = Rules.of("first_out", num_players=4)
+    plain = evaluate("pimc:worlds=30", "greedy", rules, 150, seed=7).win_rate
+    reading = evaluate("reader:worlds=30:candidates=1000", "greedy", rules, 150, seed=7).win_rate
+    assert reading.mean > plain.mean
+
+
+def test_evaluate_cards__is_what_the_bot_chooses_by() -> None:
+    bot = PimcBot(worlds=50)
+    deals = Deals(Rules.of("first_out", num_players=4), np.arange(20), seed=1)
+    deals.play_forced(deals.all)
+    views, words = deals.views(deals.all), deals.decision_words(deals.all)
+    actions = bot.act_batch(views, deals.rules, words)
+    for i in range(20):
+        view = PlayerView(views[i : i + 1], deals.rules, int(views["turn"][i]))
+        cards = bot.evaluate_cards(view, int(words[i]))
+        assert sorted(cards) == view.legal_actions()
+        assert cards[actions[i]].payoff[0] == max(card.payoff[0] for card in cards.values())
+        for card in cards.values():
+            assert np.isnan(card.value)
+            assert 0 <= card.win[0] <= 1
+            assert card.payoff[0] == pytest.approx(card.win[0] - (1 - card.win[0]) / 3)  # the payoff `win` at 4 seats
+            assert card.win[1] == pytest.approx(np.sqrt(card.win[0] * (1 - card.win[0]) / 50))
+
+
+def test_evaluate_cards__has_exact_values_at_two_seats() -> None:
+    game = Game.deal(TWO, 3)
+    while len(game.legal_actions()) < 2:
+        game.play(game.legal_actions()[0])
+    cards = PimcBot(worlds=10).evaluate_cards(game.view(game.turn))
+    assert {card: estimate.value for card, estimate in cards.items()} == pytest.approx(solve(game).values)
+
+
+def test_evaluate_cards__refuses_a_seat_without_a_choice() -> None:
+    game = Game.deal(TWO, 3)
+    with pytest.raises(ValueError, match="no choice"):
+        PimcBot().evaluate_cards(game.view(1 - game.turn))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("pimc:worlds=0", "worlds must be at least 1, not 0"),
+        ("pimc:playout=clever", "playout must be one of random, greedy"),
+        ("pimc:wrlds=3", "no parameter 'wrlds': its parameters are worlds, playout"),
+        ("reader:worlds=50:candidates=10", r"candidates must be at least worlds \(50\), not 10"),
+        ("reader:model=random", "uses no randomness"),
+        ("oracle:worlds=-1", "worlds must be at least 1, not -1"),
+    ],
+)
+def test_search__bad_parameter_is_named_with_what_is_allowed(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_bot(name)
+
+
+def test_oracle__with_more_seats_wins_as_often_as_the_exact_best_response_to_greedy() -> None:
+    rules = Rules.of("first_out", num_players=4)
+    won = evaluate("oracle", "greedy", rules, 40, seed=3).win_rate.mean
+    assert won == pytest.approx(ceilings(rules, "greedy", np.arange(40), seed=3).wins.mean())

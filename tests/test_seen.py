@@ -1,0 +1,349 @@
+"""`read_seen` and `format_seen`: the text of what a person sees, both ways, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+from helpers import COMBINATIONS, play_random, random_moment, rule_sets
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import devyatka_env.seen
+from devyatka_env.belief import Belief
+from devyatka_env.bots import BlockerBot, GreedyBot, PassWatcherBot
+from devyatka_env.bots.play import play_on
+from devyatka_env.deals import Deals
+from devyatka_env.game import Game
+from devyatka_env.observation import encode_at, observation_layout
+from devyatka_env.records import rules_record
+from devyatka_env.rules import Rules, RulesError
+from devyatka_env.seen import FIELDS, SeenTextError, format_seen, left_open, read_seen
+from devyatka_env.view import PlayerView
+
+FOUL_RATE = 0.1
+
+# Four seats, 36 cards: seat 0 opened with 9♦, seat 1 laid 10♦, seat 2 passed, and so on (`EXAMPLE_LINE`).
+EXAMPLE = {
+    "hand": "7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠",
+    "table": "9♣ 8♦ 9♦ 10♦ 9♥ 10♥ 9♠",
+    "left": "7 8 7",
+    "passes": "0 1 0",
+    "cannot": "2: J♦",
+    "laid": "0: 8♦ 9♦; 1: 10♦ 9♥; 2: 10♥; 3: 9♣ 9♠",
+    "order": "9♦ 10♦ 9♣ 8♦ 9♥ 10♥ 9♠",
+}
+
+
+def text(**changes: str | None) -> str:
+    """The example with some fields changed, added, or (``None``) left out."""
+    fields = {name: content for name, content in {**EXAMPLE, **changes}.items() if content is not None}
+    return " | ".join(f"{name} {content}" for name, content in fields.items())
+
+
+def short(**changes: str | None) -> str:
+    """The example's needed fields alone, with some changed or added."""
+    return text(**{"passes": None, "cannot": None, "laid": None, "order": None, **changes})
+
+
+def seen_by(view: PlayerView) -> tuple[bytes, bytes]:
+    """The observation and the action mask of a view's seat."""
+    num_cards = view.rules.deck.num_cards
+    observation = np.zeros(observation_layout(num_cards).size, np.int8)
+    mask = np.zeros(num_cards + 1, np.int8)
+    encode_at(view.record, 0, rules_record(view.rules), view.seat, observation, mask)
+    return observation.tobytes(), mask.tobytes()
+
+
+def check_round_trip(game: Game) -> str | None:
+    """A game's view on turn, written and read: beliefs, observation, order and text stay. Its text, if it has one."""
+    if not game.legal_mask:
+        return None  # it must pass
+    view, n = game.view(game.turn), game.num_players
+    words = format_seen(view)
+    read = read_seen(words, game.rules)
+    assert (read.seat, read.turn, read.rules) == (0, 0, game.rules)
+    assert format_seen(read) == words
+    assert seen_by(read) == seen_by(view)
+    assert read.laid == view.laid
+    without = " | ".join(part for part in words.split(" | ") if not re.match("laid|order", part))
+    clockwise = [*((view.seat + k) % n for k in range(n)), n]
+    belief = Belief(view)
+    for same in (read, read_seen(without, game.rules)):
+        assert Belief(same).count == belief.count
+        np.testing.assert_allclose(Belief(same).marginals, belief.marginals[clockwise], rtol=1e-9)
+        assert [same.could_hold_mask(k) for k in range(n)] == [view.could_hold_mask(seat) for seat in clockwise[:n]]
+        assert same.legal_mask == view.legal_mask
+    return words
+
+
+# --- both ways -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("preset", "seats"), COMBINATIONS)
+def test_read_seen__of_what_format_seen_writes_has_the_same_beliefs(preset: str, seats: int) -> None:
+    rules = Rules.of(preset, num_players=seats)
+    written = [check_round_trip(random_moment(rules, seed, FOUL_RATE)) for seed in range(8)]
+    assert sum(one is not None for one in written) >= 4
+
+
+def test_read_seen__round_trips_meet_every_kind_of_moment() -> None:
+    """The cases above would prove little without them."""
+    rules = Rules.of("winner_and_loser", num_players=5)
+    written = [check_round_trip(random_moment(rules, seed, seed % 2 * 0.2)) or "" for seed in range(80)]
+    for kind in (r"excluded \d \d", "cannot 0:", r"left [\d ]*\b0\b", "table - "):
+        assert any(re.search(kind, one) for one in written), kind
+
+
+@settings(max_examples=60)
+@given(rule_sets(), st.integers(0, 2**20))
+def test_read_seen__of_any_rules_and_mini_decks_too(rules: Rules, seed: int) -> None:
+    game = random_moment(rules, seed, FOUL_RATE)
+    assume(game.legal_mask)
+    check_round_trip(game)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000)
+@given(rule_sets(), st.integers(0, 2**20), st.sampled_from([0.0, 0.3]))
+def test_read_seen__of_any_rules_many_times(rules: Rules, seed: int, foul_rate: float) -> None:
+    check_round_trip(random_moment(rules, seed, foul_rate))
+
+
+@pytest.mark.parametrize("bot", [GreedyBot(), BlockerBot(), PassWatcherBot()])
+def test_read_seen__shows_a_bot_the_same_position(bot: GreedyBot) -> None:
+    for seed in range(60):
+        game = random_moment(Rules.of("first_out", num_players=2 + seed % 5), seed)
+        if game.legal_mask:
+            views = [game.view(game.turn), read_seen(format_seen(game.view(game.turn)), game.rules)]
+            rng = np.random.default_rng(0)
+            assert bot.act(views[1], rng) == bot.act(views[0], rng)
+
+
+def test_format_seen__refuses_a_seat_that_has_nothing_to_choose() -> None:
+    game = Game.deal("first_out", 1)
+    with pytest.raises(ValueError, match="only what a seat on turn sees"):
+        format_seen(game.view((game.turn + 1) % 4))
+    with pytest.raises(ValueError, match="only what a seat on turn sees"):
+        format_seen(play_random(game, random.Random(1)).view(0))
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_read_seen__the_example_is_the_view_of_a_game() -> None:
+    others = "Q♠ 10♦ 9♥ 6♣ 7♦ A♥ 6♥ 7♥ 6♠ / 10♥ 7♠ 8♠ 10♠ A♣ A♦ J♥ Q♥ J♠ / 9♣ 9♠ J♦ Q♦ 10♣ J♣ K♣ K♥ K♠"
+    line = f"first_out | dealer 3 | 9♦ 8♦ {EXAMPLE['hand']} / {others} | {EXAMPLE['order']}"
+    view = Game.from_position(line).view(0)
+    assert view.passes == (0, 0, 1, 0)
+    read = read_seen(text())
+    assert format_seen(read) == format_seen(view)
+    assert (read.dealer, read.opener, read.cards_left) == (3, 0, (7, 7, 8, 7))
+    deck = view.rules.deck
+    assert read.cannot_hold_masks[2] & ~read.table_mask == deck.parse_mask("J♦")
+    assert deck.text(read.legal_mask) == "8♣ 8♥"
+
+
+def test_read_seen__the_examples_of_the_documentation_are_read() -> None:
+    found = re.search(r"^    (hand .*)$", devyatka_env.seen.__doc__ or "", re.MULTILINE)
+    assert found is not None
+    assert read_seen(found[1]) == read_seen(short(passes=EXAMPLE["passes"], cannot=EXAMPLE["cannot"]))
+    rows = re.findall(r"^(\w+)\s+\w", (devyatka_env.seen.__doc__ or "").split("======== ===")[1], re.MULTILINE)
+    assert [row for row in rows if row in FIELDS] == list(FIELDS)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "LEFT: 7, 8, 7|hand 7c,8c Qc 6d KD 8h AS|Table: 9C 8D 9D TD 9H 10h 9S",
+        "table 9♣8♦9♦10♦9♥10♥9♠ | left 7 8 7 | hand 7♣8♣Q♣6♦K♦8♥A♠",
+        "hand 7т 8т Дт 6б Кб 8ч Тп | table 9к 8б 9Б 10б 9ч 10Ч 9п | left 7 8 7",
+        "hand 7♣ 8♣ Д♣ 6♦ К♦ 8♥ Т♠\n| table\n9♣ 8♦ 9♦ 10♦\n9♥ 10♥ 9♠\n| left 7\t8 7",
+    ],
+)
+def test_read_seen__takes_any_order_case_and_card_letters(spelling: str) -> None:
+    assert read_seen(spelling) == read_seen(short())
+
+
+def test_read_seen__passes_begin_with_the_others_or_with_the_writer() -> None:
+    assert read_seen(text(passes="0 1 0")) == read_seen(text(passes="0 0 1 0"))
+    assert read_seen(text(passes="1 0 1 0")).passes == (1, 0, 1, 0)
+    assert read_seen(short()).passes == (0, 0, 0, 0)
+
+
+def test_read_seen__an_opening_has_an_empty_table() -> None:
+    hand = "9♦ 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ J♠"
+    for words in ("table -", "table"):
+        view = read_seen(f"hand {hand} | {words} | left 9 9 9")
+        assert (view.table_mask, view.opener, view.legal_mask) == (0, 0, 1 << 12)
+        assert Belief(view).count == 227_873_431_500  # 27! / 9!**3
+
+
+def test_read_seen__the_number_of_seats_is_that_of_left() -> None:
+    view = read_seen("hand 6♣ 9♦ | table - | left 2 2", "first_out ranks=89T num_suits=2".replace("89T", "69T"))
+    assert view.num_players == 3
+    assert view.rules == Rules.of("first_out", ranks="69T", num_suits=2, num_players=3)
+
+
+# --- what the text leaves open ---------------------------------------------------------------------------------------
+
+
+def test_read_seen__cards_that_laid_does_not_name_go_round_from_the_writer() -> None:
+    deck = Rules.of("first_out").deck
+    # 9 were dealt to each: 2, 2, 1 and 2 are laid.
+    shares = [deck.text(mask) for mask in read_seen(short()).played_masks]
+    assert shares == ["9♣ 8♦", "9♦ 10♦", "9♥", "10♥ 9♠"]
+    shares = [deck.text(mask) for mask in read_seen(short(laid="3: 9♣; 1: 9♥")).played_masks]
+    assert shares == ["8♦ 9♦", "10♦ 9♥", "10♥", "9♣ 9♠"]
+    # Seats 1 and 2 lacked the last three cards, and seat 3 has room for two of them: for 9♠ seat 0 hands 9♣ on.
+    shares = [deck.text(mask) for mask in read_seen(short(cannot="1: 9♥ 10♥ 9♠; 2: 9♥ 10♥ 9♠")).played_masks]
+    assert shares == ["8♦ 9♠", "9♦ 10♦", "9♣", "9♥ 10♥"]
+
+
+def test_read_seen__cards_were_laid_from_the_starters_outwards_the_opening_card_first() -> None:
+    view = read_seen(short())
+    assert view.rules.deck.text(0) == ""
+    assert [str(card) for card in view.laid] == ["9♦", "9♣", "9♥", "9♠", "8♦", "10♦", "10♥"]
+    assert view.opener == 1
+
+
+def test_read_seen__finds_a_dealer_that_gives_hands_of_these_sizes() -> None:
+    """Five seats: 8 7 7 7 7, the 8 to the seat after the dealer."""
+    hand = "7♣ 8♣ Q♣ 8♦ K♦ 8♥"
+    views = [read_seen(f"hand {hand} | table 9♦ 10♦ | left {left}") for left in ("7 8 7 6", "7 7 7 7")]
+    assert [view.dealer for view in views] == [1, 4]
+    assert [view.record["dealt"][0, :5].tolist() for view in views] == [[7, 7, 8, 7, 7], [8, 7, 7, 7, 7]]
+
+
+def test_left_open__names_what_a_bot_may_miss() -> None:
+    assert left_open(text()) == ()
+    assert left_open(short()) == ("laid", "order")
+    assert left_open(text(order=None)) == ("order",)
+    assert left_open(text(laid="0: 8♦ 9♦")) == ("laid",)
+    hand = "9♦ 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ J♠"
+    assert left_open(f"hand {hand} | table - | left 9 9 9") == ()
+
+
+@pytest.mark.parametrize(("preset", "seats"), [("first_out", 4), ("one_loser", 6), ("nine_each", 3), ("bank", 2)])
+def test_read_seen__gives_worlds_that_are_played_to_their_end(preset: str, seats: int) -> None:
+    rules = Rules.of(preset, num_players=seats)
+    for seed in range(6):
+        game = random_moment(rules, seed)
+        if not game.legal_mask:
+            continue
+        parts = format_seen(game.view(game.turn)).split(" | ")
+        belief = Belief(read_seen(" | ".join(part for part in parts if not re.match("laid|order|passes", part)), rules))
+        games = Deals(rules, np.arange(20))
+        games.states[:] = belief.sample_states(np.random.default_rng(seed), 20)
+        play_on(games, [PassWatcherBot()], np.zeros((20, seats), np.int64), games.all)
+        assert np.isfinite(games.payoffs(games.all)).all()
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+BAD_TEXTS = {
+    # the fields
+    "": r"part 1 of the text, '', begins with no field: the fields are hand, table, left, passes, cannot, laid, order,",
+    short() + " | hands 7♣": r"part 4 of the text, 'hands 7♣', begins with no field",
+    short() + " | left 7 8 7": r"left stands twice, the second time in part 4",
+    "hand 7♣ | left 7 8 7": r"table is missing: hand, table, left are needed \(`table -` for no cards\)",
+    # words
+    short(hand="7♣ 8♣ 1♣ 6♦ K♦ 8♥ A♠"): r"hand, word 3: '1♣' is not a card: write a rank",
+    short(table="9♣ 8♦ 9♦ 10♦, 5♦"): r"table, word 5: 5♦ is not in this deck: ranks 6 7 8",
+    short(left="7 8 seven"): r"left, word 3: 'seven' is not a number",
+    short(left="7 8 ٧"): r"left, word 3: '٧' is not a number",
+    text(passes="0 -1 0"): r"passes, word 2: '-1' is not a number",
+    text(passes="1 0"): r"passes: 2 numbers; give 3, one for each other seat clockwise from you, or 4 with your own",
+    text(passes="0 8 0"): r"passes: seat 2 can have passed at most 7 times so far, not 8",
+    text(cannot="J♦"): r"cannot: 'J♦' is not SEAT: CARDS, with seats 1 to 3 clockwise from you \(0 is you\)",
+    text(laid="4: 9♦"): r"laid: '4: 9♦' is not SEAT: CARDS",
+    text(laid="1: 9♦; 1: 8♦"): r"laid: seat 1 stands twice",
+    text(cannot="2: J♦ Z"): r"cannot 2, word 2: 'Z' is not a card",
+    # seats
+    short(left="-"): r"left, word 1: '-' is not a number",
+    short(left=""): r"left: with you and 0 other seats: num_players must be 2 to 6, not 1",
+    short(left="1 2 3 4 5 6"): r"left: with you and 6 other seats: num_players must be 2 to 6, not 7",
+    short(left="0 11 11"): r"left: seat 1 has no card left, so the deal is over",
+    text(excluded="2"): r"excluded: a foul excludes nobody under these rules \(foul=error\)",
+    # one card, one place
+    short(hand="7♣ 8♣ 7♣ 6♦ K♦ 8♥ A♠"): r"hand, word 3: 7♣ stands twice",
+    short(table="9♣ 8♦8♦"): r"table, word 2: 8♦ stands twice",
+    short(hand="7♣ 8♣ Q♣ 9♦ K♦ 8♥ A♠"): r"table: 9♦ is also in your hand",
+    short(table="9♣ 8♦ 9♦ J♦ 9♥ 10♥ 9♠"): r"table: J♦ can not lie there: a row is laid without a gap from its 9 on",
+    short(table="9♣ 8♦ 9♦ 10♦ 8♥ 10♥ 9♠", hand="7♣ 8♣ Q♣ 6♦ K♦ 7♥ A♠"): r"table: 8♥ 10♥ can not lie there",
+    text(laid="1: K♣"): r"laid 1: K♣ is not on the table",
+    text(laid="1: 9♦; 2: 9♦"): r"laid 2: 9♦ was laid by an earlier seat, too",
+    # numbers
+    short(
+        left="7 8 6"
+    ): r"left: 7 \+ 8 \+ 6 of the other seats, 7 in your hand and 7 on the table are 35 cards; 36 were",
+    short(left="5 10 7"): r"left: seat 2 has 10 cards; 9 were dealt",
+    text(laid="2: 9♥ 10♥", order=None): r"left: seat 2 has 8 cards and has laid 2; 9 were dealt",
+    short(hand="6♣ 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ J♠ Q♠", left="6 6 7"): r"hand: you have 10 cards; 9 were dealt",
+    short(cannot="0: 9♣ 8♦ 9♦ 10♦ 9♥ 10♥"): r"cannot be divided so that each seat has laid the difference",
+    # the opening
+    short(table="9♣ 9♥ 9♠ 8♣", hand="7♣ Q♣ 6♦ K♦ 8♥ A♠ 10♥ 10♠", left="8 8 8"): r"table: 9♦ is not on it, with which",
+    short(table="-", hand="7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ 10♥ 10♠", left="9 9 9"): r"hand: the table is empty and you are on",
+    short(table="9♣ 9♥ 9♠ 8♣", hand="9♦ Q♣ 6♦ K♦ 8♥ A♠ 10♥ 10♠", left="8 8 8"): r"hand: you hold 9♦, with which the",
+    # the order
+    text(order="9♦ 10♦ 9♣ 8♦ 9♥ 10♥"): r"order: it lacks 9♠; name every card on the table",
+    text(order="9♦ 10♦ 9♣ 8♦ 9♥ 10♥ 9♠ 8♠"): r"order: it names 8♠, which is not on the table",
+    text(order="9♦ 10♦ 9♣ 8♦ 10♥ 9♥ 9♠"): r"order, word 5: 10♥ did not fit then",
+    text(order="9♣ 9♦ 10♦ 8♦ 9♥ 10♥ 9♠"): r"order: the deal begins with 9♦, not with 9♣",
+    # what passes prove
+    text(
+        cannot="2: J♦ Q♠"
+    ): r"cannot 2: a pass proves nothing of Q♠, which has not fitted so far; now fit 8♣ 10♣ 7♦ J♦",
+    text(cannot="1: J♦"): r"cannot 1: J♦, but by `passes` seat 1 has not passed",
+    text(cannot="2: 10♥"): r"cannot 2: 10♥ was laid by this very seat",
+    text(cannot="0: 8♣", passes=None): r"cannot 0: 8♣ is in your hand",
+    short(cannot="1: J♦; 2: J♦; 3: J♦"): r"cannot: nobody could hold J♦",
+    short(
+        hand="6♣ 7♣ Q♣ 6♦ K♦ 6♥ A♠ 8♠",
+        table="9♣ 9♦ 9♥ 9♠",
+        left="8 8 8",
+        cannot="1: 8♣ 10♣ 8♦ 10♦ 8♥ 10♥ 10♠; 2: 8♣ 10♣ 8♦ 10♦ 8♥ 10♥ 10♠; 3: 8♣",
+    ): r"cannot: nobody could hold 8♣",
+    short(hand="7♣ 6♣ Q♣ 6♦ K♦ 7♥ A♠"): r"hand: none of 6♣ 7♣ Q♣ 6♦ K♦ 7♥ A♠ fits \(8♣ 10♣ 7♦ J♦ 8♥ J♥ 8♠ 10♠ would\)",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BAD_TEXTS.items())
+def test_read_seen__names_the_field_the_words_and_what_is_allowed(words: str, message: str) -> None:
+    with pytest.raises(SeenTextError, match=message):
+        read_seen(words)
+
+
+def test_read_seen__refuses_a_cannot_that_leaves_too_little_room() -> None:
+    """Seat 1 holds none of five fitting cards, so seat 2, which could hold each, would hold all of them."""
+    table = "6♣ 7♣ 8♣ 9♣ 10♣ J♣ Q♣ 6♦ 7♦ 8♦ 9♦ 10♦ J♦ Q♦ 8♥ 9♥ 10♥ J♥ 8♠ 9♠ 10♠ J♠"
+    seen = f"hand 7♥ A♣ A♦ A♥ A♠ 6♥ | table {table} | cannot 1: K♣ K♦ Q♥ 7♠ Q♠"
+    with pytest.raises(SeenTextError, match="cannot: the other seats cannot share the hidden cards so that each holds"):
+        read_seen(f"{seen} | left 6 2")
+    assert Belief(read_seen(f"{seen} | left 3 5")).count == 1
+
+
+BAD_UNDER = {
+    ("one_loser", "hand 8♣ 8♥ | table 9♣ 9♦ 9♥ | left 0 0 31"): r"left: seat 3 has 31 cards; 9 were dealt",
+    (
+        "one_loser num_players=2 ranks=89T num_suits=2",
+        "hand 8♣ | table 9♦ 9♣ 8♦ 10♦ 10♣ | left 0",
+    ): "no other seat is in",
+    ("winner_and_loser", text(excluded="2 2")): r"excluded: 2 is not another one of the seats 1 to 3",
+    ("winner_and_loser", text(excluded="0")): r"excluded: 0 is not another one of the seats 1 to 3",
+    ("winner_and_loser", text(excluded="1 2 3")): r"left: no other seat is in, so the deal is over",
+    ("nine_each", short(left="7 8 7 5")): r"left: with you and 4 other seats: 5 seats of cards_per_seat=9 do not fit",
+}
+
+
+@pytest.mark.parametrize(("rules", "words"), BAD_UNDER)
+def test_read_seen__names_what_these_rules_forbid(rules: str, words: str) -> None:
+    with pytest.raises(SeenTextError, match=BAD_UNDER[rules, words]):
+        read_seen(words, rules)
+
+
+def test_read_seen__refuses_unknown_rules() -> None:
+    with pytest.raises(RulesError, match="unknown rules preset 'whist'"):
+        read_seen(text(), "whist")
