@@ -57,10 +57,11 @@ def test_bots__has_a_line_for_every_bot_at_100_columns(capsys: Capture, monkeypa
     assert main(["bots"]) == 0
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.split() == ["bot", "source", "sees", "choice", "what", "it", "does"]
-    assert [line.split()[0] for line in lines] == list(BOTS)
-    for line, row in zip(lines, bot_rows(), strict=True):
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(BOTS)
+    joined = re.sub(r"\n +", " ", "\n".join(lines)).splitlines()  # parameters may go on in a further line
+    for line, row in zip(joined, bot_rows(), strict=True):
         assert re.split(r" {2,}", line) == list(row)
-        assert len(line) <= 100
+    assert max(map(len, lines)) <= 100
 
 
 @pytest.mark.parametrize("columns", [80, 60, 10, 300])

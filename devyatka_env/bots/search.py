@@ -93,7 +93,7 @@ def _weigh(
             for _ in range(playouts):
                 one[0] = worlds[w]
                 s = one[0]
-                engine.play_card(s, r, card)
+                engine.step(s, r, card)
                 state = _play_out(s, r, code, state)
                 engine.payoffs(s, r, payoffs)
                 first = 0
@@ -130,7 +130,7 @@ def _likelihood(world: Any, rules: States, viewer: int, model: int, replay: Stat
         if choices > 1 and s.turn != viewer:
             as_model = np.int64(scripted_choice(model, s, r, _ZERO)) == card
             likelihood *= NOISE / choices + (1.0 - NOISE if as_model else 0.0)
-        engine.play_card(s, r, card)
+        engine.step(s, r, card)
     return likelihood
 
 
@@ -271,7 +271,7 @@ class _SearchBot(Bot):
 
 
 class PimcBot(_SearchBot):
-    """Samples what others can hold, lays the card best on average.
+    """Lays the card best on average over deals that can be.
 
     Perfect-information Monte Carlo search (Ginsberg 2001; Long et al. 2010): consistent deals are drawn uniformly
     (`devyatka_env.belief`), each legal card is laid in each of them, and valued: exactly at two seats, by a playout
@@ -352,7 +352,7 @@ class PimcBot(_SearchBot):
 
 
 class ReaderBot(PimcBot):
-    """As pimc, but reads the others' plays: what a hand would have laid tells which hands are likely.
+    """Pimc that weighs deals by what the others laid.
 
     Of ``candidates`` consistent deals those are drawn in which the others' choices so far are likely ones of the model,
     a scripted bot (the deal is played again in each); the same bot plays on. It assumes that the others do play about
@@ -376,7 +376,7 @@ class ReaderBot(PimcBot):
 
 
 class OracleBot(_SearchBot):
-    """Cheats: sees all hands. Perfect at two seats, else answers `greedy`.
+    """Cheats. Perfect at two seats, best response to greedy.
 
     With more seats it plays the exact best response to `greedy` in every other seat (`devyatka_env.bots.ceiling`):
     nothing wins more often against that field. Under rules of two seats that are not solved it does the same.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots import BotError, make_bot
+from devyatka_env.bots import make_bot
 from devyatka_env.bots.base import Bot
 from devyatka_env.cards import iter_mask
 from devyatka_env.cli.screen import columns, paragraph, payoff_words, signed, width
@@ -21,8 +20,7 @@ from devyatka_env.view import PlayerView
 
 if TYPE_CHECKING:
     from devyatka_env.belief import Belief
-    from devyatka_env.evaluation.stats import Estimate
-    from devyatka_env.records import States
+    from devyatka_env.evaluation.advice import Advice
 
 EXAMPLE = "hand 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ | table 9♣ 8♦ 9♦ 10♦ 9♥ 10♥ 9♠ | left 7 8 7 | passes 0 1 0 | cannot 2: J♦"
 FORM = (
@@ -45,198 +43,94 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("seen", help="what you see")
     parser.add_argument("--rules", default=DEFAULT_PRESET, help=f"{RULES_HELP} (first_out)")
-    parser.add_argument("--bot", default="greedy", help="the bot that advises (greedy)")
-    parser.add_argument("--worlds", type=int, default=1000, help="ways of the hidden cards to play out (1000)")
+    parser.add_argument("--bot", default="pimc", help="the bot that advises (pimc)")
+    parser.add_argument("--worlds", type=int, help="ways of the hidden cards to look at (1000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of these and of the bot's coin flips (0)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, play out, print."""
+    """Read, value the cards, print."""
     from devyatka_env.belief import Belief
+    from devyatka_env.evaluation.advice import advise
     from devyatka_env.seen import left_open, read_seen
 
     view = read_seen(options.seen, options.rules)
-    bot = make_bot(options.bot)
-    _check(bot, view, options.worlds)
     set_threads(1)
+    bot = make_bot(options.bot)
+    guesses = _guesses(bot, left_open(options.seen, options.rules))
+    advice = advise(view, options.bot, options.worlds, options.seed)
     belief = Belief(view)
-    advice = _play_out(bot, belief, options.worlds, options.seed)
-    notes = [*advice.notes, *_guesses(bot, left_open(options.seen, options.rules))]
     if options.json:
-        print(json.dumps(_content(view, bot, belief, advice, notes), indent=1, ensure_ascii=False))
+        print(json.dumps(_content(view, belief, advice, guesses), indent=1, ensure_ascii=False))
     else:
-        print(*_report(view, bot, belief, advice, notes), sep="\n")
+        print(*_report(view, belief, advice, guesses), sep="\n")
     return 0
 
 
-def _check(bot: Bot, view: PlayerView, worlds: int) -> None:
-    """Refuse a bot that cannot advise.
-
-    Raises:
-        ValueError: it sees all hands, or does not play these rules; or no worlds.
-    """
-    if bot.sees_all_hands:
-        raise ValueError(f"bot {bot.name} sees all hands, so it has no advice for someone who does not")
-    bot.check_rules(view.rules)
-    if worlds < 2:
-        raise ValueError(f"--worlds must be at least 2, not {worlds}")
-
-
-# --- the figures -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Advice:
-    """What each card is worth.
-
-    Attributes:
-        card: the card advised.
-        payoff: the mean payoff by card.
-        win: the probability of place 1 by card (of a shared place, its share).
-        behind: the mean payoff less that of the card advised, world by world.
-        exact: whether the figures are no estimates.
-        notes: how they come about.
-    """
-
-    card: int
-    payoff: Mapping[int, Estimate]
-    win: Mapping[int, Estimate]
-    behind: Mapping[int, Estimate]
-    exact: bool
-    notes: tuple[str, ...]
-
-
-def _play_out(bot: Bot, belief: Belief, worlds: int, seed: int) -> _Advice:
-    """Play each card in each of some worlds, and let the bot play every seat to the end."""
-    from devyatka_env.bots.play import play_on
-    from devyatka_env.deals import Deals
-    from devyatka_env.evaluation.stats import Mean
-
-    view = belief.view
-    every = belief.count <= worlds and bot.deterministic
-    states = _every_world(belief) if every else belief.sample_states(np.random.default_rng(seed), worlds)
-    count = len(states)
-    cards = list(iter_mask(view.legal_mask))
-    # A world has the same number with every card, and with it the same coin flips.
-    games = Deals(view.rules, np.tile(np.arange(count), len(cards)), seed)
-    games.states[:] = np.tile(states, len(cards))
-    games.step(games.all, np.repeat(cards, count))
-    play_on(games, [bot], np.zeros((len(games), view.num_players), np.int64), games.all)
-    payoffs = games.payoffs(games.all)[:, 0].reshape(len(cards), count)
-    places = games.states["places"][:, : view.num_players]
-    wins = np.where(places[:, 0] == 1, 1 / (places == 1).sum(1), 0.0).reshape(len(cards), count)
-    advised = _choice(bot, view, seed)
-
-    def mean(values: NDArray[np.float64]) -> Estimate:
-        running = Mean()
-        running.add(values)
-        return running.estimate()
-
-    drawn = f"{count:,} deals drawn from those that agree with what you see"
-    if every:
-        drawn = f"all {count:,} deals that agree with what you see" if count > 1 else "the one deal that can be"
-    return _Advice(
-        card=advised,
-        payoff={card: mean(row) for card, row in zip(cards, payoffs, strict=True)},
-        win={card: _share(row) for card, row in zip(cards, wins, strict=True)},
-        behind={card: mean(row - payoffs[cards.index(advised)]) for card, row in zip(cards, payoffs, strict=True)},
-        exact=every,
-        notes=(f"Each card was played in {drawn}, with this bot in every seat to the end, yours too.",),
-    )
-
-
-def _every_world(belief: Belief) -> States:
-    """Every deal that agrees, as engine records."""
-    from devyatka_env import engine
-    from devyatka_env.records import rules_record
-
-    hands = np.ascontiguousarray(belief.deals(range(belief.count)))
-    worlds = np.repeat(belief.view.record, belief.count)
-    for world, held in zip(worlds, hands, strict=True):
-        engine.reveal(world, rules_record(belief.view.rules)[0], held)
-    return worlds
-
-
-def _choice(bot: Bot, view: PlayerView, seed: int) -> int:
-    """The card that the bot itself lays.
-
-    Raises:
-        BotError: none that is legal.
-    """
-    words = np.random.default_rng(seed).integers(0, 2**64, size=1, dtype=np.uint64)
-    card = int(bot.act_batch(view.record.copy(), view.rules, words)[0])
-    if card not in view.legal_actions():
-        raise BotError(f"bot {bot.name} chose action {card}; legal: {view.legal_actions()}")
-    return card
-
-
-def _share(wins: NDArray[np.float64]) -> Estimate:
-    """The mean of shares 0 to 1 with its 95 % interval (Wilson 1927), which is right near 0 and 1, too."""
-    from devyatka_env.evaluation.stats import Z95, Estimate
-
-    count, mean = len(wins), float(wins.mean())
-    part = Z95**2 / count
-    middle = (mean + part / 2) / (1 + part)
-    half = (part * (mean * (1 - mean) + part / 4)) ** 0.5 / (1 + part)
-    return Estimate(mean, max(middle - half, 0.0), min(middle + half, 1.0), count)
-
-
 def _guesses(bot: Bot, left_open: Sequence[str]) -> list[str]:
-    """A warning where the text leaves open what the bot may look at."""
+    """A warning where the text leaves open what the bot may look at.
+
+    Raises:
+        ValueError: the bot plays the deal again, from its start.
+    """
+    from devyatka_env.bots import PimcBot, ReaderBot
     from devyatka_env.bots.scripted import scripted_code
 
-    matters = {"laid": scripted_code(bot) < 0, "order": bot.reads_order}
-    fields = [field for field in left_open if matters[field]]
-    words = {"laid": "who laid which card", "order": "the order of the cards laid"}
+    missing = " and ".join(f"`{field}`" for field in left_open)
+    if left_open and isinstance(bot, ReaderBot):
+        raise ValueError(f"bot {bot.name} reads the whole course of the deal: tell {missing}, too, or ask pimc")
+    if isinstance(bot, PimcBot) or scripted_code(bot) >= 0:
+        return []  # they look at neither
+    fields = [field for field in left_open if field == "laid" or bot.reads_order]
+    words = {"laid": "who laid which card", "order": "in what order the cards were laid"}
     if not fields:
         return []
-    return [
-        f"{' and '.join(words[field] for field in fields).capitalize()}, which this bot may look at, is not told and"
-        f" was made up: add {' and '.join(f'`{field}`' for field in fields)} if you can."
-    ]
+    told = " and ".join(words[field] for field in fields)
+    return [f"{told[0].upper()}{told[1:]} was made up, and the bot may look at it: tell {missing}, if you can."]
 
 
 # --- shown -----------------------------------------------------------------------------------------------------------
 
 
-def _report(view: PlayerView, bot: Bot, belief: Belief, advice: _Advice, notes: Sequence[str]) -> list[str]:
+def _report(view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence[str]) -> list[str]:
     n, deck = view.num_players, view.rules.deck
     seats = "the other seat is 1" if n == 2 else f"the other seats are 1 to {n - 1}, clockwise from you"
     fits = f"What fits now and is not yours: {deck.text(view.fitting_mask & ~view.hand_mask) or 'nothing'}."
     deals = f"{belief.count:,} deals agree with what you see; all are taken as equally likely."
     if belief.count == 1:
         deals = "Only one deal agrees with what you see."
+    meaning = f"payoff: {payoff_words(view.rules.payoff, n)}. wins: place 1."
     parts = [
         paragraph(f"{view.rules}: you are on turn, {seats}"),
-        [f"{bot.name} lays {deck.cards[advice.card]}"],
+        [f"{advice.bot} lays {deck.cards[advice.card]}"],
         _table(view, advice),
-        paragraph(f"payoff: {payoff_words(view.rules.payoff, n)}. wins: place 1."),
-        [line for note in notes for line in paragraph(note)],
+        [line for words in (meaning, *advice.notes, *guesses) for line in paragraph(words)],
         paragraph(f"{fits} {deals}"),
         _grid(view, belief),
     ]
     return [line for part in parts for line in (*part, "")][:-1]
 
 
-def _table(view: PlayerView, advice: _Advice) -> list[str]:
+def _table(view: PlayerView, advice: Advice) -> list[str]:
     """A line a card, best first: its figures with their 95 % intervals."""
-    advised = view.rules.deck.cards[advice.card]
-    rows = [["", "card", "payoff", "wins", f"against {advised}"]]
-    for card, payoff in sorted(advice.payoff.items(), key=lambda item: -item[1].mean):
-        win, behind = advice.win[card], advice.behind[card]
-        cells = [
-            f"{signed(payoff.mean)}",
-            f"{100 * win.mean:.1f} %",
-            "" if card == advice.card else signed(behind.mean),
-        ]
+    cards = view.rules.deck.cards
+    heads = ["", "card", *(["value"] if advice.value else []), "payoff", "wins"]
+    rows = [[*heads, f"against {cards[advice.card]}" if advice.behind else ""]]
+    for card in sorted(advice.payoff, key=lambda one: (-advice.value.get(one, 0.0), -advice.payoff[one].mean)):
+        payoff, win = advice.payoff[card], advice.win[card]
+        row = ["*" if card == advice.card else "", str(cards[card])]
+        row += [signed(advice.value[card])] if advice.value else []
+        row += [signed(payoff.mean), f"{100 * win.mean:.1f} %"]
+        behind = advice.behind.get(card) if card != advice.card else None
+        last = signed(behind.mean) if behind else ""
         if not advice.exact:
-            cells[0] += f" ± {payoff.half_width:.3f}"
-            cells[1] += f" ({100 * win.low:.1f} to {100 * win.high:.1f})"
-            cells[2] += f" ± {behind.half_width:.3f}" if cells[2] else ""
-        rows.append(["*" if card == advice.card else "", str(view.rules.deck.cards[card]), *cells])
-    return columns(rows)
+            row[-2] += f" ± {payoff.half_width:.3f}"
+            row[-1] += f" ({100 * win.low:.1f} to {100 * win.high:.1f})"
+            last += f" ± {behind.half_width:.3f}" if behind else ""
+        rows.append([*row, last])
+    return [line.rstrip() for line in columns(rows)]
 
 
 def _grid(view: PlayerView, belief: Belief) -> list[str]:
@@ -286,26 +180,24 @@ def _percent(chance: float) -> str:
     return "<1" if chance < 0.005 else str(min(round(100 * chance), 99))
 
 
-def _content(view: PlayerView, bot: Bot, belief: Belief, advice: _Advice, notes: Sequence[str]) -> dict[str, Any]:
+def _content(view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence[str]) -> dict[str, Any]:
     """The same as JSON values."""
     cards = view.rules.deck.cards
+    rows = []
+    for card, payoff in advice.payoff.items():
+        win = advice.win[card]
+        row = {"card": str(cards[card])}
+        row |= {"value": advice.value[card]} if advice.value else {}
+        row |= {"payoff": payoff.mean, "payoff_ci95": [payoff.low, payoff.high]}
+        rows.append(row | {"win": win.mean, "win_ci95": [win.low, win.high]})
     return {
         "rules": view.rules.to_dict(),
-        "bot": bot.name,
+        "bot": advice.bot,
         "advice": str(cards[advice.card]),
         "exact": advice.exact,
         "worlds": next(iter(advice.payoff.values())).count,
-        "cards": [
-            {
-                "card": str(cards[card]),
-                "payoff": payoff.mean,
-                "payoff_ci95": [payoff.low, payoff.high],
-                "win": advice.win[card].mean,
-                "win_ci95": [advice.win[card].low, advice.win[card].high],
-            }
-            for card, payoff in advice.payoff.items()
-        ],
-        "notes": list(notes),
+        "cards": rows,
+        "notes": [*advice.notes, *guesses],
         "deals": belief.count,
         "holders": {str(cards[card]): belief.marginals[1:, card].tolist() for card in iter_mask(view.unseen_mask)},
     }

@@ -146,5 +146,3 @@ def _by_seat(name: str, content: str, n: int, deck: Deck) -> tuple[int, ...]:
             raise SeenTextError(f"{name}: seat {seat} stands twice")
         masks[seat] = _cards(f"{name} {seat}", match[2].strip(), deck)
     return tuple(masks.get(seat, 0) for seat in range(n))
-
-

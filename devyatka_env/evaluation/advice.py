@@ -1,0 +1,214 @@
+"""What each card of a view is worth: by a bot's own search, or by playing it out with the bot in every seat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from devyatka_env import engine
+from devyatka_env.belief import Belief
+from devyatka_env.bots import BotError, BotSpec, GreedyBot, PimcBot, ReaderBot, make_bot
+from devyatka_env.bots.base import Bot
+from devyatka_env.bots.play import play_on
+from devyatka_env.bots.search import CHANCE
+from devyatka_env.cards import iter_mask
+from devyatka_env.deals import Deals
+from devyatka_env.evaluation.stats import Z95, Estimate, Mean
+from devyatka_env.records import States, rules_record
+from devyatka_env.view import PlayerView
+
+WORLDS = 1000
+CANDIDATES_A_WORLD = 10  # deals from which `reader` draws one
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What each legal card of a view is worth, by card id.
+
+    Attributes:
+        bot: the bot's name.
+        card: the card that it lays.
+        payoff: the mean payoff.
+        win: the probability of place 1 (of a shared place, the share).
+        behind: the mean payoff less that of the bot's card, deal by deal; empty where the bot's search does not tell.
+        value: the mean of the exact value with both hands open; empty but for a search at two seats.
+        exact: whether payoff and win are no estimates.
+        notes: sentences that say how the figures come about.
+    """
+
+    bot: str
+    card: int
+    payoff: Mapping[int, Estimate]
+    win: Mapping[int, Estimate]
+    notes: tuple[str, ...]
+    behind: Mapping[int, Estimate] = field(default_factory=dict)
+    value: Mapping[int, float] = field(default_factory=dict)
+    exact: bool = False
+
+
+def advise(view: PlayerView, bot: BotSpec, worlds: int | None = None, seed: int = 0) -> Advice:
+    """Value each legal card of a view.
+
+    Args:
+        view: of the seat on turn, with a card to lay.
+        bot: who is asked.
+        worlds: ways of the hidden cards to look at; ``None`` for those of a search bot's name, else `WORLDS`.
+        seed: of these and of the bot's coin flips.
+
+    Raises:
+        ValueError: a bot that sees all hands or does not play these rules; or too few worlds.
+        BeliefError: no deal agrees with the view.
+        BotError: the bot failed.
+    """
+    if not view.legal_mask:
+        raise ValueError(f"{view!r}: there is no card to advise on")
+    adviser, worlds = _prepared(bot, worlds)
+    if adviser.sees_all_hands:
+        raise ValueError(f"bot {adviser.name} sees all hands, so it has no advice for a seat that does not")
+    adviser.check_rules(view.rules)
+    belief = Belief(view)
+    if not isinstance(adviser, PimcBot):
+        return _played_out(adviser, belief, worlds, seed)
+    if view.legal_mask.bit_count() == 1:
+        return _played_out(GreedyBot(), belief, worlds, seed)  # nothing to search
+    return _searched(adviser, belief, worlds, seed)
+
+
+def _prepared(spec: BotSpec, worlds: int | None) -> tuple[Bot, int]:
+    """The bot, a search bot with as many worlds as it shall look at."""
+    if worlds is not None and worlds < 2:
+        raise ValueError(f"worlds must be at least 2, not {worlds}")
+    bot = make_bot(spec)
+    wanted = WORLDS if worlds is None else worlds
+    if not isinstance(spec, str) or not isinstance(bot, PimcBot):
+        return bot, wanted
+    told = re.search(r":worlds=(\d+)", spec)
+    if told and worlds is not None:
+        raise ValueError(f"the number of worlds is told twice: {worlds}, and in {spec}")
+    if told:
+        return bot, int(told[1])
+    spec += f":worlds={wanted}"
+    if isinstance(bot, ReaderBot) and ":candidates=" not in spec:
+        spec += f":candidates={CANDIDATES_A_WORLD * wanted}"
+    return make_bot(spec), wanted
+
+
+# --- by the bot's search ---------------------------------------------------------------------------------------------
+
+
+def _searched(bot: PimcBot, belief: Belief, worlds: int, seed: int) -> Advice:
+    """What the bot's search finds, from the same randomness as its choice."""
+    view, word = belief.view, _word(seed)
+    found = bot.evaluate_cards(view, int(word[0]))
+    value = {card: one.value for card, one in found.items() if not np.isnan(one.value)}
+    payoff = {}
+    for card, one in found.items():
+        mean, error = one.payoff
+        payoff[card] = Estimate(mean, mean - Z95 * error, mean + Z95 * error, worlds)
+    return Advice(
+        bot=bot.name,
+        card=_choice(bot, view, word),
+        payoff=payoff,
+        win={card: _share(one.win[0], worlds) for card, one in found.items()},
+        value=value,
+        notes=_search_notes(bot, belief, worlds, bool(value)),
+    )
+
+
+def _search_notes(bot: PimcBot, belief: Belief, worlds: int, has_values: bool) -> tuple[str, ...]:
+    model = re.search(r":(?:playout|model)=(\w+)", bot.name)
+    player = model[1] if model else GreedyBot.name
+    by_chance = f"one card in {1 / CHANCE:.0f} by chance"
+    if belief.count == 1:
+        course = f"payoff and wins: {worlds:,} playouts by {player} in every seat, {by_chance}."
+    elif isinstance(bot, ReaderBot):
+        course = (
+            f"Each card was laid in {worlds:,} deals, drawn by how likely the others, taken for {player}, would have laid"
+            f" in them what they laid; each was played to its end by {player} in every seat, {by_chance}. Deals drawn"
+            " more than once make the true intervals wider."
+        )
+    else:
+        course = (
+            f"Each card was laid in {worlds:,} deals drawn from those that agree with what you see; each was played to"
+            f" its end by {player} in every seat, {by_chance}."
+        )
+    if not has_values:
+        return (course,)
+    deals = "you know the other hand" if belief.count == 1 else "the mean over the deals, both hands open in each"
+    return f"value: exact, by best play of both seats from here on ({deals}).", course
+
+
+def _word(seed: int) -> NDArray[np.uint64]:
+    return np.random.default_rng(seed).integers(0, 2**64, size=1, dtype=np.uint64)
+
+
+def _choice(bot: Bot, view: PlayerView, word: NDArray[np.uint64]) -> int:
+    """The card that the bot itself lays.
+
+    Raises:
+        BotError: none that is legal.
+    """
+    card = int(bot.act_batch(view.record.copy(), view.rules, word)[0])
+    if card not in view.legal_actions():
+        raise BotError(f"bot {bot.name} chose action {card}; legal: {view.legal_actions()}")
+    return card
+
+
+def _share(mean: float, count: int) -> Estimate:
+    """A mean of shares 0 to 1 with its 95 % interval (Wilson 1927), which is right near 0 and 1, too."""
+    part = Z95**2 / count
+    middle = (mean + part / 2) / (1 + part)
+    half = (part * (mean * (1 - mean) + part / 4)) ** 0.5 / (1 + part)
+    return Estimate(mean, max(middle - half, 0.0), min(middle + half, 1.0), count)
+
+
+# --- by playing out --------------------------------------------------------------------------------------------------
+
+
+def _played_out(bot: Bot, belief: Belief, worlds: int, seed: int) -> Advice:
+    """Play each card in each of some worlds, and let the bot play every seat to the end."""
+    view = belief.view
+    every = belief.count <= worlds and bot.deterministic
+    states = _every_world(belief) if every else belief.sample_states(np.random.default_rng(seed), worlds)
+    count, cards = len(states), list(iter_mask(view.legal_mask))
+    # A world has the same number with every card, and with it the same coin flips.
+    games = Deals(view.rules, np.tile(np.arange(count), len(cards)), seed)
+    games.states[:] = np.tile(states, len(cards))
+    games.step(games.all, np.repeat(cards, count))
+    play_on(games, [bot], np.zeros((len(games), view.num_players), np.int64), games.all)
+    payoffs = games.payoffs(games.all)[:, view.seat].reshape(len(cards), count)
+    places = games.states["places"][:, : view.num_players]
+    wins = np.where(places[:, view.seat] == 1, 1 / (places == 1).sum(1), 0.0).reshape(len(cards), count)
+    advised = _choice(bot, view, _word(seed))
+    rows = dict(zip(cards, payoffs, strict=True))
+    deals = f"{count:,} deals drawn from those that agree with what you see"
+    if every:
+        deals = f"all {count:,} deals that agree with what you see" if count > 1 else "the one deal that can be"
+    return Advice(
+        bot=bot.name,
+        card=advised,
+        payoff={card: _mean(row) for card, row in rows.items()},
+        win={card: _share(float(row.mean()), count) for card, row in zip(cards, wins, strict=True)},
+        behind={card: _mean(row - rows[advised]) for card, row in rows.items()},
+        exact=every,
+        notes=(f"Each card was played in {deals}, with {bot.name} in every seat to the end, yours too.",),
+    )
+
+
+def _every_world(belief: Belief) -> States:
+    """Every deal that agrees, as engine records."""
+    hands = np.ascontiguousarray(belief.deals(range(belief.count)))
+    worlds = np.repeat(belief.view.record, belief.count)
+    for world, held in zip(worlds, hands, strict=True):
+        engine.reveal(world, rules_record(belief.view.rules)[0], held)
+    return worlds
+
+
+def _mean(values: NDArray[np.float64]) -> Estimate:
+    running = Mean()
+    running.add(values)
+    return running.estimate()
