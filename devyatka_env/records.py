@@ -120,6 +120,14 @@ def compiling() -> Iterator[None]:
         timer.cancel()
 
 
+def call(run: Any, *arguments: Any) -> Any:
+    """Call a kernel that may have to be compiled (`compiling`), and may take long by itself."""
+    if run.signatures:
+        return run(*arguments)
+    with compiling():
+        return run(*arguments)
+
+
 def parallel_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel whose ``numba.prange`` loops run on several threads (`numba.set_num_threads`)."""
     return _stamped(numba.njit(cache=True, parallel=True, error_model="numpy", boundscheck=False)(function))

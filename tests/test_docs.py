@@ -32,7 +32,7 @@ def generate() -> ModuleType:
 
 
 def test_readme__has_examples_for_pettingzoo_gymnasium_evaluation_and_bots() -> None:
-    assert len(EXAMPLES) >= 4
+    assert len(EXAMPLES) >= 5
     for word in ("agent_iter", "gymnasium.make", "evaluate(", "register_bot"):
         assert any(word in example for example in EXAMPLES), word
 

@@ -22,7 +22,7 @@ from devyatka_env.records import (
     MAX_CARDS,
     STATE_DTYPE,
     States,
-    compiling,
+    call,
     count,
     kernel,
     lowest,
@@ -306,20 +306,9 @@ class PimcBot(_SearchBot):
         num_worlds, playouts = (1, self._worlds) if alone else (self._worlds, 1)
         actions = np.empty(len(views), np.int64)
         sums = np.zeros((MAX_CARDS, 5))
-        with compiling():
-            bad = _search_views(
-                views,
-                rules_record(rules),
-                work,
-                is_exact,
-                num_worlds,
-                0 if alone else self._candidates,
-                playouts,
-                self._code,
-                words,
-                actions,
-                sums,
-            )
+        candidates = 0 if alone else self._candidates
+        shape = (is_exact, num_worlds, candidates, playouts, self._code)
+        bad = call(_search_views, views, rules_record(rules), work, *shape, words, actions, sums)
         if bad >= 0:
             raise ValueError(f"no deal agrees with view {bad}: {views[bad]}")
         return actions, sums
@@ -388,7 +377,7 @@ class OracleBot(_SearchBot):
     name = "oracle"
     sees_all_hands = True
 
-    def __init__(self, worlds: int = WORLDS) -> None:
+    def __init__(self, worlds: int = 50) -> None:
         super().__init__()
         if worlds < 1:
             raise ValueError(f"worlds must be at least 1, not {worlds}")
@@ -401,8 +390,7 @@ class OracleBot(_SearchBot):
         if not is_exact:
             return self._respond(views, rules)
         actions = np.empty(len(views), np.int64)
-        with compiling():
-            _search_states(views, rules_record(rules), work, self._playouts, self._code, words, actions)
+        call(_search_states, views, rules_record(rules), work, self._playouts, self._code, words, actions)
         return actions
 
     def _respond(self, states: States, rules: Rules) -> Actions:

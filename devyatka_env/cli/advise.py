@@ -53,14 +53,15 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, value the cards, print."""
     from devyatka_env.belief import Belief
+    from devyatka_env.bots import PimcBot
     from devyatka_env.evaluation.advice import advise
     from devyatka_env.seen import left_open, read_seen
 
     view = read_seen(options.seen, options.rules)
-    set_threads(1)
     bot = make_bot(options.bot)
     guesses = _guesses(bot, left_open(options.seen, options.rules))
-    advice = advise(view, options.bot, options.worlds, options.seed)
+    set_threads(1)
+    advice = advise(view, options.bot if isinstance(bot, PimcBot) else bot, options.worlds, options.seed)
     belief = Belief(view)
     if options.json:
         print(json.dumps(_content(view, belief, advice, guesses), indent=1, ensure_ascii=False))
@@ -98,13 +99,16 @@ def _report(view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence[
     n, deck = view.num_players, view.rules.deck
     seats = "the other seat is 1" if n == 2 else f"the other seats are 1 to {n - 1}, clockwise from you"
     fits = f"What fits now and is not yours: {deck.text(view.fitting_mask & ~view.hand_mask) or 'nothing'}."
-    deals = f"{belief.count:,} deals agree with what you see; all are taken as equally likely."
+    deals = f"{belief.count:,} deals agree with what you see; this table takes all as equally likely."
     if belief.count == 1:
         deals = "Only one deal agrees with what you see."
+    lays = f"{advice.bot} lays {deck.cards[advice.card]}"
+    if len(advice.payoff) == 1:
+        lays = f"Only {deck.cards[advice.card]} fits: there is nothing to choose"
     meaning = f"payoff: {payoff_words(view.rules.payoff, n)}. wins: place 1."
     parts = [
         paragraph(f"{view.rules}: you are on turn, {seats}"),
-        [f"{advice.bot} lays {deck.cards[advice.card]}"],
+        [lays],
         _table(view, advice),
         [line for words in (meaning, *advice.notes, *guesses) for line in paragraph(words)],
         paragraph(f"{fits} {deals}"),
@@ -123,7 +127,7 @@ def _table(view: PlayerView, advice: Advice) -> list[str]:
         row = ["*" if card == advice.card else "", str(cards[card])]
         row += [signed(advice.value[card])] if advice.value else []
         row += [signed(payoff.mean), f"{100 * win.mean:.1f} %"]
-        behind = advice.behind.get(card) if card != advice.card else None
+        behind = advice.behind.get(card)
         last = signed(behind.mean) if behind else ""
         if not advice.exact:
             row[-2] += f" ± {payoff.half_width:.3f}"
@@ -186,7 +190,7 @@ def _content(view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence
     rows = []
     for card, payoff in advice.payoff.items():
         win = advice.win[card]
-        row = {"card": str(cards[card])}
+        row: dict[str, Any] = {"card": str(cards[card])}
         row |= {"value": advice.value[card]} if advice.value else {}
         row |= {"payoff": payoff.mean, "payoff_ci95": [payoff.low, payoff.high]}
         rows.append(row | {"win": win.mean, "win_ci95": [win.low, win.high]})

@@ -34,8 +34,8 @@ class Advice:
         card: the card that it lays.
         payoff: the mean payoff.
         win: the probability of place 1 (of a shared place, the share).
-        behind: the mean payoff less that of the bot's card, deal by deal; empty where the bot's search does not tell.
-        value: the mean of the exact value with both hands open; empty but for a search at two seats.
+        behind: of each other card, the mean payoff less that of the bot's card, deal by deal; a search does not tell.
+        value: the mean of the exact value with both hands open (`devyatka_env.solver.solve`), by a search at two seats.
         exact: whether payoff and win are no estimates.
         notes: sentences that say how the figures come about.
     """
@@ -127,8 +127,8 @@ def _search_notes(bot: PimcBot, belief: Belief, worlds: int, has_values: bool) -
         course = f"payoff and wins: {worlds:,} playouts by {player} in every seat, {by_chance}."
     elif isinstance(bot, ReaderBot):
         course = (
-            f"Each card was laid in {worlds:,} deals, drawn by how likely the others, taken for {player}, would have laid"
-            f" in them what they laid; each was played to its end by {player} in every seat, {by_chance}. Deals drawn"
+            f"Each card was laid in {worlds:,} deals, drawn by how likely the others, taken for {player}, lay in them"
+            f" what they have laid; each was played to its end by {player} in every seat, {by_chance}. Deals drawn"
             " more than once make the true intervals wider."
         )
     else:
@@ -138,8 +138,9 @@ def _search_notes(bot: PimcBot, belief: Belief, worlds: int, has_values: bool) -
         )
     if not has_values:
         return (course,)
+    margin = ", your payoff less the other seat's" if belief.view.rules.payoff in ("cards", "points") else ""
     deals = "you know the other hand" if belief.count == 1 else "the mean over the deals, both hands open in each"
-    return f"value: exact, by best play of both seats from here on ({deals}).", course
+    return f"value: exact, by best play of both seats from here on ({deals}){margin}.", course
 
 
 def _word(seed: int) -> NDArray[np.uint64]:
@@ -193,7 +194,7 @@ def _played_out(bot: Bot, belief: Belief, worlds: int, seed: int) -> Advice:
         card=advised,
         payoff={card: _mean(row) for card, row in rows.items()},
         win={card: _share(float(row.mean()), count) for card, row in zip(cards, wins, strict=True)},
-        behind={card: _mean(row - rows[advised]) for card, row in rows.items()},
+        behind={card: _mean(row - rows[advised]) for card, row in rows.items() if card != advised},
         exact=every,
         notes=(f"Each card was played in {deals}, with {bot.name} in every seat to the end, yours too.",),
     )

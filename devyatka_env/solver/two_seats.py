@@ -16,14 +16,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env.cards import Card
 from devyatka_env.game import Game, Result
-from devyatka_env.records import STATE_DTYPE, States, compiling, kernel, rules_record
+from devyatka_env.records import STATE_DTYPE, States, call, kernel, rules_record
 from devyatka_env.rules import Rules
 from devyatka_env.solver.lattice import Workspace, workspace
 from devyatka_env.solver.lookup import action_values, best_cards, cell_of, value_of
@@ -97,7 +96,7 @@ class TwoSeatTable:
         self._record = rules_record(game.rules)
         self._row = np.empty((1, game.rules.pass_action + 1))
         start = time.perf_counter()
-        self.positions = int(_call(_values_many, game.states, self._record, self.work, self._row))
+        self.positions = int(call(_values_many, game.states, self._record, self.work, self._row))
         self.seconds = time.perf_counter() - start
 
     def value(self, table_mask: int, turn: int, passes: Sequence[int] = (0, 0)) -> float:
@@ -201,7 +200,7 @@ def values_many(states: States, rules: Rules, work: Workspace | None = None) -> 
     """
     work = _checked(states, rules, work)
     out = np.empty((len(states), rules.pass_action + 1))
-    _call(_values_many, np.ascontiguousarray(states), rules_record(rules), work, out)
+    call(_values_many, np.ascontiguousarray(states), rules_record(rules), work, out)
     return out
 
 
@@ -212,16 +211,8 @@ def best_many(states: States, rules: Rules, work: Workspace | None = None) -> ND
     """
     work = _checked(states, rules, work)
     out = np.empty(len(states), np.uint64)
-    _call(_best_many, np.ascontiguousarray(states), rules_record(rules), work, out)
+    call(_best_many, np.ascontiguousarray(states), rules_record(rules), work, out)
     return out
-
-
-def _call(run: Any, *arguments: Any) -> Any:
-    """Call a kernel, and say so if it takes long to compile; `compiling` itself takes longer than a query."""
-    if run.signatures:
-        return run(*arguments)
-    with compiling():
-        return run(*arguments)
 
 
 def _checked(states: States, rules: Rules, work: Workspace | None) -> Workspace:
