@@ -13,7 +13,7 @@ from helpers import COMBINATIONS, card_ids, random_moment
 
 import devyatka_env.bots
 from devyatka_env.belief import Belief
-from devyatka_env.bots import GreedyBot, make_bot
+from devyatka_env.bots import GreedyBot, PimcBot, make_bot
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
 from devyatka_env.cli import main
@@ -26,6 +26,7 @@ Capture = pytest.CaptureFixture[str]
 MINI = "first_out num_players=3 ranks=789TJ num_suits=2"
 MINI_LINE = f"{MINI} | dealer 2 | 7♣ 9♣ 7♦ J♦ / 8♣ J♣ 9♦ / 10♣ 8♦ 10♦ | 9♦ 10♦"
 TWO_LINE = "first_out num_players=2 ranks=789TJ num_suits=2 | dealer 1 | 7♣ 9♣ 7♦ J♦ 10♣ / 8♣ J♣ 9♦ 8♦ 10♦ |"
+LAID = "laid 0: 8♦ 9♦; 1: 10♦ 9♥; 2: 10♥; 3: 9♣ 9♠"
 SEEN = "hand 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ | table 9♣ 8♦ 9♦ 10♦ 9♥ 10♥ 9♠ | left 7 8 7 | passes 0 1 0 | cannot 2: J♦"
 
 
@@ -310,21 +311,94 @@ def test_solve__says_what_is_wrong(arguments: tuple[str, ...], capsys: Capture) 
 # --- advise: the screen ----------------------------------------------------------------------------------------------
 
 
-def test_advise__shows_the_cards_and_who_may_hold_the_rest(capsys: Capture) -> None:
+def rows_of(screen: str) -> dict[str, tuple[float, ...]]:
+    """Payoff, half its interval, wins and their interval in percent, by card, in the order shown."""
+    found = re.findall(r"^[* ]  (\S+) .* ([-+]\S+) ± (\S+) +(\S+) % \((\S+) to (\S+)\)", screen, re.MULTILINE)
+    return {card: tuple(map(float, figures)) for card, *figures in found}
+
+
+def test_advise__is_by_pimc_and_shows_its_own_estimates(capsys: Capture) -> None:
+    screen = shown(capsys, "advise", SEEN)
+    view = read_seen(SEEN)
+    bot = PimcBot(worlds=1000)
+    word = int(np.random.default_rng(0).integers(0, 2**64, dtype=np.uint64))
+    estimates = bot.evaluate_cards(view, word)
+    best = max(estimates, key=lambda card: estimates[card].payoff[0])
+    cards = view.rules.deck.cards
+    assert f"\npimc:worlds=1000 lays {cards[best]}\n" in screen
+    assert re.search(rf"^\*  {cards[best]} ", screen, re.MULTILINE)
+    rows = rows_of(screen)
+    assert list(rows) == [str(cards[card]) for card in sorted(estimates, key=lambda c: c != best)]
+    for card, one in estimates.items():
+        payoff, half, win, low, high = rows[str(cards[card])]
+        assert payoff == pytest.approx(one.payoff[0], abs=6e-4)
+        assert half == pytest.approx(1.96 * one.payoff[1], abs=6e-4)
+        assert win == pytest.approx(100 * one.win[0], abs=0.06)
+        assert low < win < high
+    words = " ".join(screen.split())
+    assert f"{Belief(view).count:,} deals agree with what you see" in words
+    assert "each was played to its end by greedy in every seat, one card in 10 by chance." in words
+    assert "made up" not in words
+
+
+@pytest.mark.parametrize("payoff", ["win", "cards"])
+def test_advise__two_seats_have_exact_values(payoff: str, capsys: Capture) -> None:
+    for game in moments(Rules.of("first_out", num_players=2, payoff=payoff), 3, late=20):
+        words = format_seen(game.view(game.turn))
+        options = ["advise", words, "--rules", f"first_out payoff={payoff}", "--worlds", "100"]
+        found, exact, cards = content(capsys, *options), solve(game), game.rules.deck.cards
+        assert {row["card"]: row["value"] for row in found["cards"]} == {
+            str(cards[card]): value for card, value in exact.values.items()
+        }
+        assert found["advice"] in {str(cards[card]) for card in exact.best}
+        screen = " ".join(shown(capsys, *options).split())
+        assert "value: exact, by best play of both seats from here on (you know the other hand)" in screen
+        assert ("your payoff less the other seat's" in screen) == (payoff == "cards")
+        assert "Only one deal agrees with what you see." in screen
+
+
+def test_advise__reader_wants_the_course_of_the_deal(capsys: Capture) -> None:
+    for words, missing in ((SEEN, "`laid` and `order`"), (f"{SEEN} | order 9♦ 10♦ 9♣ 8♦ 9♥ 10♥ 9♠", "`laid`")):
+        assert f"reads the whole course of the deal: tell {missing}, too" in refused(
+            capsys, "advise", words, "--bot", "reader"
+        )
+    told = f"{SEEN} | {LAID} | order 9♦ 10♦ 9♣ 8♦ 9♥ 10♥ 9♠"
+    found = content(capsys, "advise", told, "--bot", "reader", "--worlds", "50")
+    assert found["bot"] == "reader:worlds=50:candidates=500"
+    assert "taken for greedy" in found["notes"][0]
+    found = content(capsys, "advise", told, "--bot", "reader:candidates=300:model=runner", "--worlds", "50")
+    assert found["bot"] == "reader:candidates=300:model=runner:worlds=50"
+    assert "by runner in every seat" in found["notes"][0]
+
+
+def test_advise__a_single_card_is_no_choice_but_has_its_chances(capsys: Capture) -> None:
+    game = next(game for game in (random_moment(Rules.of("first_out"), seed) for seed in range(99)) if one_card(game))
+    words = format_seen(game.view(game.turn))
+    screen = shown(capsys, "advise", words, "--worlds", "100")
+    assert f"\nOnly {game.legal_cards()[0]} fits: there is nothing to choose\n" in screen
+    assert list(rows_of(screen)) == [str(game.legal_cards()[0])]
+    assert "with greedy in every seat" in " ".join(screen.split())
+
+
+def one_card(game: Game) -> bool:
+    """Whether the seat on turn has one card to lay, and others have much to hide."""
+    return len(game.legal_cards()) == 1 and Belief(game.view(game.turn)).count > 10_000
+
+
+def test_advise__a_bot_without_a_search_plays_every_seat(capsys: Capture) -> None:
     screen = shown(capsys, "advise", SEEN, "--bot", "greedy", "--worlds", "200")
     view = read_seen(SEEN)
-    belief = Belief(view)
-    assert f"{belief.count:,} deals agree with what you see" in " ".join(screen.split())
-    advised = GreedyBot().act(view, np.random.default_rng(0))
-    assert f"\ngreedy lays {view.rules.deck.cards[advised]}\n" in screen
-    rows = re.findall(r"^(\*| )  (\S+) +([-+]\S+) ± (\S+) +(\S+) % \((\S+) to (\S+)\)(.*)$", screen, re.MULTILINE)
-    assert {row[1] for row in rows} == {"8♣", "8♥"}
-    assert [row[1] for row in rows if row[0] == "*"] == [str(view.rules.deck.cards[advised])]
-    assert [float(row[2]) for row in rows] == sorted((float(row[2]) for row in rows), reverse=True)
-    for star, _, _, _, win, low, high, behind in rows:
-        assert 0 <= float(low) < float(win) < float(high) <= 100
-        assert (star == "*") == (behind.strip() == "")
-    assert "who laid which card" not in screen.lower()  # greedy does not look at it
+    advised = view.rules.deck.cards[GreedyBot().act(view, np.random.default_rng(0))]
+    assert f"\ngreedy lays {advised}\n" in screen
+    rows = rows_of(screen)
+    assert set(rows) == {"8♣", "8♥"}
+    assert [row[0] for row in rows.values()] == sorted((row[0] for row in rows.values()), reverse=True)
+    assert re.search(rf"^\*  {advised} .*\)$", screen, re.MULTILINE)
+    other = next(card for card in rows if card != str(advised))
+    behind = re.search(rf"^   {other} .*\)  ([-+]\S+) ± (\S+)$", screen, re.MULTILINE)
+    assert behind is not None
+    assert float(behind[1]) == pytest.approx(rows[other][0] - rows[str(advised)][0], abs=2e-3)
+    assert "made up" not in screen  # greedy looks at nothing that was
 
 
 def test_advise__grid_tells_the_marginals(capsys: Capture) -> None:
@@ -431,26 +505,24 @@ def test_advise__asks_a_checkpoint_and_names_what_it_was_not_told(
     view = read_seen(SEEN)
     action = make_bot("./mini").act(view, np.random.default_rng(0))
     assert found["advice"] == str(view.rules.deck.cards[action])
-    assert "Who laid which card, which this bot may look at, is not told" in " ".join(found["notes"])
-    told = f"{SEEN} | laid 0: 8♦ 9♦; 1: 10♦ 9♥; 2: 10♥; 3: 9♣ 9♠"
-    assert "is not told" not in " ".join(content(capsys, "advise", told, "--bot", "./mini", "--worlds", "50")["notes"])
+    warning = "Who laid which card was made up, and the bot may look at it: tell `laid`"
+    assert warning in " ".join(found["notes"])
+    told = f"{SEEN} | {LAID}"
+    assert "made up" not in " ".join(content(capsys, "advise", told, "--bot", "./mini", "--worlds", "50")["notes"])
     assert "was trained for first_out" in refused(capsys, "advise", SEEN, "--rules", "one_loser", "--bot", "./mini")
 
 
 # --- advise: what it is given ----------------------------------------------------------------------------------------
 
 
-def test_advise__says_what_is_wrong_where(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_advise__says_what_is_wrong_where(capsys: Capture) -> None:
     assert "hand, word 1: '9X' is not a card" in refused(capsys, "advise", "hand 9X | table - | left 9 9 9")
     assert "unknown rules preset 'whist'" in refused(capsys, "advise", SEEN, "--rules", "whist")
+    twice = refused(capsys, "advise", SEEN, "--bot", "pimc:worlds=30", "--worlds", "40")
+    assert "the number of worlds is told twice: 40, and in pimc:worlds=30" in twice
     assert "unknown bot 'sage'" in refused(capsys, "advise", SEEN, "--bot", "sage")
-    assert "--worlds must be at least 2, not 1" in refused(capsys, "advise", SEEN, "--worlds", "1")
-
-    class Seer(GreedyBot):
-        sees_all_hands = True
-
-    monkeypatch.setitem(devyatka_env.bots._registry, "seer", Seer)
-    assert "sees all hands, so it has no advice" in refused(capsys, "advise", SEEN, "--bot", "seer")
+    assert "worlds must be at least 2, not 1" in refused(capsys, "advise", SEEN, "--worlds", "1")
+    assert "bot oracle sees all hands, so it has no advice" in refused(capsys, "advise", SEEN, "--bot", "oracle")
 
 
 def test_advise__a_bot_that_chooses_an_illegal_card_is_named(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

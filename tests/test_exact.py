@@ -1,4 +1,4 @@
-"""What a bot gives away by exact values: against a count made move by move with `solve`, and for players without fault."""
+"""What a bot gives away by exact values: against a count move by move with `solve`, and for faultless players."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_regret__does_not_depend_on_how_many_deals_are_kept_at_a_time(monkeypatc
 
 
 def test_regret__refuses_more_than_two_seats() -> None:
-    with pytest.raises(ValueError, match="two|2 seats"):
+    with pytest.raises(ValueError, match=r"two|2 seats"):
         regret("greedy", "first_out", 2)
 
 

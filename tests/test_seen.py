@@ -57,6 +57,26 @@ def seen_by(view: PlayerView) -> tuple[bytes, bytes]:
     return observation.tobytes(), mask.tobytes()
 
 
+def check_record(view: PlayerView, read: PlayerView) -> None:
+    """The record read is the one of the view, seats counted from the writer.
+
+    What an exclusion hides is not compared: at which turn it was, and so what the passes before proved of cards laid
+    since.
+    """
+    n = view.num_players
+    clockwise = [(view.seat + k) % n for k in range(n)]
+    hidden = ("cannot_hold", "status") if min(view.status) < 0 else ()
+    for name in view.record.dtype.names or ():
+        true, found = view.record[name][0], read.record[name][0]
+        if name in ("hands", "played", "cannot_hold", "cards_left", "dealt", "passes", "status", "places"):
+            if name not in hidden:
+                assert true[clockwise].tolist() == found[:n].tolist(), name
+        elif name in ("turn", "opener"):
+            assert (int(true) - view.seat) % n == found or true == found == -1, name
+        elif name != "dealer":
+            assert (true == found).all(), name
+
+
 def check_round_trip(game: Game) -> str | None:
     """A game's view on turn, written and read: beliefs, observation, order and text stay. Its text, if it has one."""
     if not game.legal_mask:
@@ -67,8 +87,8 @@ def check_round_trip(game: Game) -> str | None:
     assert (read.seat, read.turn, read.rules) == (0, 0, game.rules)
     assert format_seen(read) == words
     assert seen_by(read) == seen_by(view)
-    assert read.laid == view.laid
-    without = " | ".join(part for part in words.split(" | ") if not re.match("laid|order", part))
+    check_record(view, read)
+    without = leave_out(words, "laid|order")
     clockwise = [*((view.seat + k) % n for k in range(n)), n]
     belief = Belief(view)
     for same in (read, read_seen(without, game.rules)):
@@ -76,7 +96,14 @@ def check_round_trip(game: Game) -> str | None:
         np.testing.assert_allclose(Belief(same).marginals, belief.marginals[clockwise], rtol=1e-9)
         assert [same.could_hold_mask(k) for k in range(n)] == [view.could_hold_mask(seat) for seat in clockwise[:n]]
         assert same.legal_mask == view.legal_mask
+    if min(view.status) >= 0 and view.table_mask and game.rules.opening == "holder":
+        assert read_seen(leave_out(words, "passes|cannot"), game.rules) == read  # they follow from the course
     return words
+
+
+def leave_out(words: str, fields: str) -> str:
+    """A text without some fields."""
+    return " | ".join(part for part in words.split(" | ") if not re.match(fields, part))
 
 
 # --- both ways -------------------------------------------------------------------------------------------------------
@@ -169,7 +196,7 @@ def test_read_seen__takes_any_order_case_and_card_letters(spelling: str) -> None
 
 def test_read_seen__passes_begin_with_the_others_or_with_the_writer() -> None:
     assert read_seen(text(passes="0 1 0")) == read_seen(text(passes="0 0 1 0"))
-    assert read_seen(text(passes="1 0 1 0")).passes == (1, 0, 1, 0)
+    assert read_seen(short(passes="1 0 1 0")).passes == (1, 0, 1, 0)
     assert read_seen(short()).passes == (0, 0, 0, 0)
 
 
@@ -185,6 +212,47 @@ def test_read_seen__the_number_of_seats_is_that_of_left() -> None:
     view = read_seen("hand 6♣ 9♦ | table - | left 2 2", "first_out ranks=89T num_suits=2".replace("89T", "69T"))
     assert view.num_players == 3
     assert view.rules == Rules.of("first_out", ranks="69T", num_suits=2, num_players=3)
+
+
+def test_read_seen__the_course_of_the_deal_tells_the_passes() -> None:
+    told = read_seen(short(laid=EXAMPLE["laid"], order=EXAMPLE["order"]))
+    assert told == read_seen(text())
+    assert told.passes == (0, 0, 1, 0)
+    deck = told.rules.deck
+    assert deck.text(told.cannot_hold_masks[2] & ~(1 << 12)) == "9♣ 8♦ J♦ 9♥ 9♠"
+
+
+@pytest.mark.parametrize("preset", ["any_nine", "nine_each"])
+def test_read_seen__the_course_tells_the_dealer_where_it_opens(preset: str) -> None:
+    """Who passed before the first card tells who dealt; told no passes, it takes the seat before the opener."""
+    found = set()
+    for seed in range(40):
+        game = random_moment(Rules.of(preset, num_players=4), seed)
+        if not game.legal_mask or not game.table_mask:
+            continue
+        view = game.view(game.turn)
+        words = format_seen(view)
+        assert (read_seen(words, game.rules).dealer + view.seat) % 4 == game.dealer
+        fewest = read_seen(leave_out(words, "passes|cannot"), game.rules)
+        assert fewest.dealer == (fewest.opener - 1) % 4
+        found.add((view.opener - game.dealer - 1) % 4)
+    assert found >= {0, 1}
+
+
+@pytest.mark.parametrize(("preset", "seats"), [("first_out", 4), ("one_loser", 6), ("any_nine", 5), ("bank", 3)])
+def test_read_seen__a_course_told_can_be_played_again_in_every_world(preset: str, seats: int) -> None:
+    """Bots that read the others' plays do so, without checks."""
+    rules = Rules.of(preset, num_players=seats)
+    for seed in range(10):
+        game = random_moment(rules, seed)
+        if not game.legal_mask:
+            continue
+        view = read_seen(leave_out(format_seen(game.view(game.turn)), "passes|cannot"), rules)
+        for world in Belief(view).sample_states(np.random.default_rng(seed), 5):
+            again = Game.from_hands(rules, (world["hands"] | world["played"])[:seats].tolist(), view.dealer)
+            for card in view.laid:
+                again.play(card)
+            assert again.view(again.turn) == view
 
 
 # --- what the text leaves open ---------------------------------------------------------------------------------------
@@ -233,8 +301,7 @@ def test_read_seen__gives_worlds_that_are_played_to_their_end(preset: str, seats
         game = random_moment(rules, seed)
         if not game.legal_mask:
             continue
-        parts = format_seen(game.view(game.turn)).split(" | ")
-        belief = Belief(read_seen(" | ".join(part for part in parts if not re.match("laid|order|passes", part)), rules))
+        belief = Belief(read_seen(leave_out(format_seen(game.view(game.turn)), "laid|order|passes"), rules))
         games = Deals(rules, np.arange(20))
         games.states[:] = belief.sample_states(np.random.default_rng(seed), 20)
         play_on(games, [PassWatcherBot()], np.zeros((20, seats), np.int64), games.all)
@@ -292,6 +359,15 @@ BAD_TEXTS = {
     text(order="9♦ 10♦ 9♣ 8♦ 9♥ 10♥ 9♠ 8♠"): r"order: it names 8♠, which is not on the table",
     text(order="9♦ 10♦ 9♣ 8♦ 10♥ 9♥ 9♠"): r"order, word 5: 10♥ did not fit then",
     text(order="9♣ 9♦ 10♦ 8♦ 9♥ 10♥ 9♠"): r"order: the deal begins with 9♦, not with 9♣",
+    # the course
+    text(
+        order="9♦ 9♣ 10♦ 8♦ 9♥ 10♥ 9♠", passes=None, cannot=None
+    ): r"order, word 3: seat 1 laid 10♦, but it had passed",
+    text(passes="0 0 0", cannot=None): r"passes: seat 2 has passed 1 times by `laid` and `order`, not 0",
+    text(passes=None, cannot="2: J♥"): r"cannot 2: by `laid` and `order` no pass of this seat proves J♥",
+    short(
+        left="6 8 8", laid="0: 9♦ 9♠; 1: 9♣ 9♥ 8♦; 2: 10♦; 3: 10♥", order="9♦ 9♣ 10♦ 9♠ 9♥ 10♥ 8♦"
+    ): r"order: you passed when 8♣ 8♥ fitted, which you hold",
     # what passes prove
     text(
         cannot="2: J♦ Q♠"

@@ -20,6 +20,7 @@ from devyatka_env.view import PlayerView
 
 if TYPE_CHECKING:
     from devyatka_env.belief import Belief
+    from devyatka_env.evaluation import Estimate
     from devyatka_env.evaluation.advice import Advice
 
 EXAMPLE = "hand 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ | table 9♣ 8♦ 9♦ 10♦ 9♥ 10♥ 9♠ | left 7 8 7 | passes 0 1 0 | cannot 2: J♦"
@@ -126,15 +127,14 @@ def _table(view: PlayerView, advice: Advice) -> list[str]:
         payoff, win = advice.payoff[card], advice.win[card]
         row = ["*" if card == advice.card else "", str(cards[card])]
         row += [signed(advice.value[card])] if advice.value else []
-        row += [signed(payoff.mean), f"{100 * win.mean:.1f} %"]
         behind = advice.behind.get(card)
-        last = signed(behind.mean) if behind else ""
-        if not advice.exact:
-            row[-2] += f" ± {payoff.half_width:.3f}"
-            row[-1] += f" ({100 * win.low:.1f} to {100 * win.high:.1f})"
-            last += f" ± {behind.half_width:.3f}" if behind else ""
-        rows.append([*row, last])
+        chance = f"{100 * win.mean:.1f} %" + ("" if advice.exact else f" ({100 * win.low:.1f} to {100 * win.high:.1f})")
+        rows.append([*row, _estimate(payoff, advice), chance, _estimate(behind, advice) if behind else ""])
     return [line.rstrip() for line in columns(rows)]
+
+
+def _estimate(one: Estimate, advice: Advice) -> str:
+    return signed(one.mean) if advice.exact else f"{one.mean:+.3f} ± {one.half_width:.3f}"
 
 
 def _grid(view: PlayerView, belief: Belief) -> list[str]:

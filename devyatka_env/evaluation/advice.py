@@ -133,7 +133,7 @@ def _search_notes(bot: PimcBot, belief: Belief, worlds: int, has_values: bool) -
         )
     else:
         course = (
-            f"Each card was laid in {worlds:,} deals drawn from those that agree with what you see; each was played to"
+            f"Each card was laid in {worlds:,} deals drawn evenly from those that agree with what you see; each was played to"
             f" its end by {player} in every seat, {by_chance}."
         )
     if not has_values:
@@ -186,7 +186,7 @@ def _played_out(bot: Bot, belief: Belief, worlds: int, seed: int) -> Advice:
     wins = np.where(places[:, view.seat] == 1, 1 / (places == 1).sum(1), 0.0).reshape(len(cards), count)
     advised = _choice(bot, view, _word(seed))
     rows = dict(zip(cards, payoffs, strict=True))
-    deals = f"{count:,} deals drawn from those that agree with what you see"
+    deals = f"{count:,} deals drawn evenly from those that agree with what you see"
     if every:
         deals = f"all {count:,} deals that agree with what you see" if count > 1 else "the one deal that can be"
     return Advice(
