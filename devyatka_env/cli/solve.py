@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from devyatka_env.cards import CardTextError, iter_mask
 from devyatka_env.cli.screen import columns, flow, hand_by_suit, paragraph, payoff_words, plural, signed, width
 from devyatka_env.cli.shared import RULES_HELP, Commands
+from devyatka_env.effects import Effect, effect_of
 from devyatka_env.game import Game
 from devyatka_env.notation import action_text
 from devyatka_env.rules import DEFAULT_PRESET, Rules
@@ -188,58 +189,10 @@ def _play(game: Game, solution: Solution) -> Game:
     return end
 
 
-@dataclass(frozen=True)
-class _Effect:
-    """What a card brings about."""
-
-    gives: Mapping[int, Sequence[str]]  # cards by seat that it lets the seat lay
-    own: tuple[str, ...]  # the same of the seat that lays it
-    passes: tuple[int, ...]  # seats that must pass now
-    next_seat: int  # that lays the next card; -1: the deal is over
-    next_cards: tuple[str, ...]  # that it may lay
-    reason: str  # why the deal is over
+# --- shown -----------------------------------------------------------------------------------------------------------
 
 
-def _effect(game: Game, action: int) -> _Effect:
-    mover, rules = game.turn, game.rules
-    after = game.clone().play(action)
-    passed = [] if action == rules.pass_action else _beside(game, action)
-    gives: dict[int, list[str]] = {}
-    for seat, card in passed:
-        gives.setdefault(seat, []).append(str(rules.deck.cards[card]))
-    turns = after.history[len(game.history) + 1 :]
-    passes = [seat for seat, _ in turns]
-    while not after.is_over and not after.legal_mask:  # explicit passes
-        passes.append(after.turn)
-        after.play(rules.pass_action)
-    return _Effect(
-        gives={seat: cards for seat, cards in gives.items() if seat != mover},
-        own=tuple(gives.get(mover, ())),
-        passes=tuple(passes),
-        next_seat=after.turn,
-        next_cards=tuple(map(str, after.legal_cards())),
-        reason=after.result().reason if after.is_over else "",
-    )
-
-
-def _beside(game: Game, card: int) -> list[tuple[int, int]]:
-    """The cards ``(seat, card)`` that can be laid beside a card once it lies: on each side, one seat's run of them."""
-    deck, table = game.rules.deck, game.table_mask
-    holder = {one: seat for seat, mask in enumerate(game.hand_masks) for one in iter_mask(mask)}
-    in_play = {seat for seat in range(game.num_players) if game.record["status"][seat] == 0}
-    found = []
-    for step in (-1, 1):
-        one = card + step
-        seat = holder.get(one, -1)
-        while 0 <= one < deck.num_cards and one // deck.num_ranks == card // deck.num_ranks and not table >> one & 1:
-            if holder.get(one, -1) != seat or seat not in in_play:
-                break
-            found.append((seat, one))
-            one += step
-    return sorted(found)
-
-
-def _why(effect: _Effect, mover: int) -> str:
+def _why(effect: Effect, mover: int) -> str:
     """An effect as a short phrase."""
     parts = []
     if effect.next_seat >= 0:
@@ -262,9 +215,6 @@ def _why(effect: _Effect, mover: int) -> str:
 
 def _reason(reason: str) -> str:
     return reason.replace("_", " ")
-
-
-# --- shown -----------------------------------------------------------------------------------------------------------
 
 
 def _report(game: Game, origin: str, answer: _Answer) -> list[str]:
@@ -316,7 +266,7 @@ def _table(game: Game, answer: _Answer) -> list[str]:
     for action in game.legal_actions():
         card = "passes" if action == game.rules.pass_action else action_text(action, game.rules)
         values = [signed(column[action]) for column in answer.columns.values()]
-        rows.append(["*" if action in answer.best else "", card, *values, _why(_effect(game, action), game.turn)])
+        rows.append(["*" if action in answer.best else "", card, *values, _why(effect_of(game, action), game.turn)])
     return columns(rows)
 
 
@@ -356,7 +306,7 @@ def _content(game: Game, answer: _Answer) -> dict[str, Any]:
     rules, result = game.rules, answer.end.result()
     actions = []
     for action in game.legal_actions():
-        effect = _effect(game, action)
+        effect = effect_of(game, action)
         actions.append(
             {
                 "action": action_text(action, rules),

@@ -133,8 +133,8 @@ def _search_notes(bot: PimcBot, belief: Belief, worlds: int, has_values: bool) -
         )
     else:
         course = (
-            f"Each card was laid in {worlds:,} deals drawn evenly from those that agree with what you see; each was played to"
-            f" its end by {player} in every seat, {by_chance}."
+            f"Each card was laid in {worlds:,} deals drawn evenly from those that agree with what you see; each was"
+            f" played to its end by {player} in every seat, {by_chance}."
         )
     if not has_values:
         return (course,)
