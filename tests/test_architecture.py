@@ -28,6 +28,7 @@ LAYERS = [
     "dealing",
     "game",
     "match",
+    "effects",
     "layout",
     "observation",
     "deals",

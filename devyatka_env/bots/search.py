@@ -124,8 +124,10 @@ def _likelihood(world: Any, rules: States, viewer: int, model: int, replay: Stat
     likelihood = 1.0
     for k in range(world.num_played):
         card = np.int64(world.log[k])
-        while s.legal == _ZERO:  # explicit passes
+        while s.turn >= 0 and s.legal == _ZERO:  # explicit passes
             engine.step(s, r, np.int64(r.num_cards))
+        if s.turn < 0:  # a record that cannot be has no course to judge
+            return likelihood
         choices = count(s.legal)
         if choices > 1 and s.turn != viewer:
             as_model = np.int64(scripted_choice(model, s, r, _ZERO)) == card

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from devyatka_env.cards import CardTextError, iter_mask
 from devyatka_env.cli.screen import columns, flow, hand_by_suit, paragraph, payoff_words, plural, signed, width
 from devyatka_env.cli.shared import RULES_HELP, Commands
-from devyatka_env.effects import Effect, effect_of
 from devyatka_env.game import Game
 from devyatka_env.notation import action_text
 from devyatka_env.rules import DEFAULT_PRESET, Rules
 
 if TYPE_CHECKING:
+    from devyatka_env.effects import Effect
     from devyatka_env.solver import Solution
 
 POSITION_FORM = "rules | dealer N | hands | cards laid so far"
@@ -48,12 +48,15 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve and print."""
+    from devyatka_env.effects import effect_of
+
     game, origin = _game(options)
     answer = _answer(game, options.max_states)
+    effects = {action: effect_of(game, action) for action in game.legal_actions()}
     if options.json:
-        print(json.dumps(_content(game, answer), indent=1, ensure_ascii=False))
+        print(json.dumps(_content(game, answer, effects), indent=1, ensure_ascii=False))
     else:
-        print(*_report(game, origin, answer), sep="\n")
+        print(*_report(game, origin, answer, effects), sep="\n")
     return 0
 
 
@@ -217,12 +220,12 @@ def _reason(reason: str) -> str:
     return reason.replace("_", " ")
 
 
-def _report(game: Game, origin: str, answer: _Answer) -> list[str]:
+def _report(game: Game, origin: str, answer: _Answer, effects: Mapping[int, Effect]) -> list[str]:
     parts = [
         paragraph(f"{game.rules}, dealer {game.dealer}, {origin}"),
         _holders(game),
         _seats(game),
-        _table(game, answer),
+        _table(game, answer, effects),
         [line for words in answer.meaning for line in paragraph(words)],
         _line(game, answer.end),
         _end(answer.end),
@@ -260,13 +263,13 @@ def _seats(game: Game) -> list[str]:
     return lines
 
 
-def _table(game: Game, answer: _Answer) -> list[str]:
+def _table(game: Game, answer: _Answer, effects: Mapping[int, Effect]) -> list[str]:
     """A line a card: its values, and why."""
     rows = [["", f"seat {game.turn}", *answer.columns, "what follows (* best)"]]
-    for action in game.legal_actions():
+    for action, effect in effects.items():
         card = "passes" if action == game.rules.pass_action else action_text(action, game.rules)
         values = [signed(column[action]) for column in answer.columns.values()]
-        rows.append(["*" if action in answer.best else "", card, *values, _why(effect_of(game, action), game.turn)])
+        rows.append(["*" if action in answer.best else "", card, *values, _why(effect, game.turn)])
     return columns(rows)
 
 
@@ -301,12 +304,11 @@ def _end(end: Game) -> list[str]:
     return [f"Its end ({_reason(result.reason)})", *columns(rows)]
 
 
-def _content(game: Game, answer: _Answer) -> dict[str, Any]:
+def _content(game: Game, answer: _Answer, effects: Mapping[int, Effect]) -> dict[str, Any]:
     """The answer as JSON values; cards as texts, a pass as ``-``."""
     rules, result = game.rules, answer.end.result()
     actions = []
-    for action in game.legal_actions():
-        effect = effect_of(game, action)
+    for action, effect in effects.items():
         actions.append(
             {
                 "action": action_text(action, rules),
