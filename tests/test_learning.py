@@ -114,7 +114,9 @@ def test_yardstick__perfect_play_loses_nothing_and_others_do() -> None:
     rules = Rules.of(TWO_SUITS)
     assert value_given_away(Perfect(), rules) == shortfall(Perfect(), rules) == 0
     assert value_given_away(GreedyBot(), rules) == pytest.approx(0.13, abs=0.005)
-    assert value_given_away(RandomBot(), rules) == pytest.approx(0.82, abs=0.03)
+    _, values = positions_that_matter(rules, 500)
+    by_chance = float((np.nanmax(values, 1) - np.nanmean(values, 1)).mean())
+    assert value_given_away(RandomBot(), rules) == pytest.approx(by_chance, abs=0.1)
 
 
 # --- whose reward it is ----------------------------------------------------------------------------------------------

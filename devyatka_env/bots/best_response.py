@@ -22,7 +22,7 @@ from devyatka_env.bots.base import Bot
 from devyatka_env.bots.play import OUTSIDE, BotError, Index, play_on
 from devyatka_env.bots.scripted import scripted_choice, scripted_code
 from devyatka_env.deals import Deals
-from devyatka_env.records import MAX_CARDS, STATE_DTYPE, States, compiling, kernel, lowest, rules_record
+from devyatka_env.records import MAX_CARDS, STATE_DTYPE, States, call, kernel, lowest, rules_record
 from devyatka_env.rules import MAX_PLAYERS, Rules
 from devyatka_env.solver.memo import (
     FULL,
@@ -215,12 +215,10 @@ def _best_end_many(
 def _compiled(deals: Deals, seats: Index, codes: Index, max_states: int, goal: Rules) -> Ends:
     count = len(deals)
     ends = Ends(np.zeros(count, STATE_DTYPE), np.zeros((count, MAX_PLAYERS)), np.zeros(count, np.int64))
-    meter = new_meter(max_states)
-    with compiling():
-        bad = _best_end_many(
-            deals.states, rules_record(deals.rules), rules_record(goal), seats, codes, *empty_table(0), meter,
-            ends.records, ends.payoffs, ends.states,
-        )  # fmt: skip
+    records = rules_record(deals.rules), rules_record(goal)
+    table, meter = empty_table(0), new_meter(max_states)
+    out = ends.records, ends.payoffs, ends.states
+    bad = call(_best_end_many, deals.states, *records, seats, codes, *table, meter, *out)
     if bad >= 0:
         raise limit_error(max_states, _named(deals, seats, bad))
     return ends

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from devyatka_env.dealing import is_whole
 from devyatka_env.game import Game
-from devyatka_env.records import STATE_DTYPE, States, compiling, rules_record
+from devyatka_env.records import STATE_DTYPE, States, call, rules_record
 from devyatka_env.rules import Rules
 from devyatka_env.solver.memo import LIMIT, USED, empty_table, limit_error, new_meter
 from devyatka_env.solver.searches import EVERYBODY, Values, payoffs_many, prefers
@@ -143,10 +143,8 @@ class _Search:
         """What each legal action leads to for every seat (or one value, for `seat`), by action id, ascending."""
         width = game.num_players if self.seat == EVERYBODY else 1
         out = np.empty((1, game.rules.pass_action + 1, width))
-        with compiling():
-            bad, *self._table = payoffs_many(
-                game.states, rules_record(game.rules), np.array([self.seat]), *self._table, self.meter, False, out
-            )
+        record, seats = rules_record(game.rules), np.array([self.seat])
+        bad, *self._table = call(payoffs_many, game.states, record, seats, *self._table, self.meter, False, out)
         if bad >= 0:
             raise limit_error(int(self.meter[LIMIT]), game.position)
         rows = out[0].tolist()
@@ -225,11 +223,9 @@ def _check(states: States, rules: Rules) -> None:
 def _many(states: States, rules: Rules, seats: NDArray[np.int64], width: int, max_states: int) -> Values:
     """``[B, C + 1, width]``, as `payoffs_many` writes it."""
     out = np.empty((len(states), rules.pass_action + 1, width))
-    numbers = max(width, 2)  # a paranoid search notes two bounds
-    with compiling():
-        bad, *_ = payoffs_many(
-            states, rules_record(rules), seats, *empty_table(numbers), new_meter(max_states), True, out
-        )
+    states, record, meter = np.ascontiguousarray(states), rules_record(rules), new_meter(max_states)
+    table = empty_table(max(width, 2))  # a paranoid search notes two bounds
+    bad, *_ = call(payoffs_many, states, record, seats, *table, meter, True, out)
     if bad >= 0:
         raise limit_error(max_states, f"record {bad}")
     return out
