@@ -1,6 +1,6 @@
-"""What perfect play looks like: two seats solved exactly, 3-6 seats with open hands. Fills docs/perfect_play.md.
+"""What perfect play looks like: two seats solved exactly, 3-6 seats with open hands. Its numbers fill docs/exact.md.
 
-python -m benchmarks.perfect_play [--deals 20000] [--open-deals 1000]
+python -m benchmarks.perfect_play [--deals 20000] [--open-deals 20000]
 
 Two seats: every deal is solved; then each of three fields plays it, and at every turn the exact values tell whether the
 choice mattered (the seat had won the deal, and some legal card would have lost it) and whether the card was a mistake.
@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Make the study and save its numbers and picture."""
     parser = argparse.ArgumentParser(prog="benchmarks.perfect_play", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--deals", type=int, default=20_000, help="two-seat deals (20000)")
-    parser.add_argument("--open-deals", type=int, default=1000, help="deals of 3-6 seats with open hands (1000)")
+    parser.add_argument("--open-deals", type=int, default=20_000, help="deals of 3-6 seats with open hands (20000)")
     parser.add_argument("--json", type=Path, default=DATA)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     options = parser.parse_args(arguments)

@@ -176,7 +176,7 @@ def test_evaluate__an_opponent_that_sees_all_hands_is_called_a_cheat() -> None:
 
     result = evaluate(Oracle(), make_opponents("random", 3), Rules.of(), 10)
     assert "oracle (cheats)" in table([result])
-    assert "oracle sees all hands: its figures are a bound, not play" in table([result])
+    assert "oracle sees all hands, so it cheats: not to be compared with bots that do not" in table([result])
     assert to_json(result)["cheats"] == ["oracle"]
 
 

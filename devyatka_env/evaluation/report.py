@@ -27,7 +27,7 @@ def table(evaluations: Sequence[Evaluation]) -> str:
         by_seat.append([_shown(one), *map(str, one.win_rate_by_seat)])
         by_opener.append([_shown(one), str(one.win_rate_opening), str(one.win_rate_not_opening)])
     cheats = sorted({name for one in evaluations for name in one.cheats})
-    notes = [f"{name} sees all hands: its figures are a bound, not play" for name in cheats]
+    notes = [f"{name} sees all hands, so it cheats: not to be compared with bots that do not" for name in cheats]
     notes += [f"{one.candidate}: stopped early, after {one.deals:,} deals" for one in evaluations if one.interrupted]
     heading = (
         f"{first.rules}, against {_field(first)}\n{first.deals:,} deals x {n} seats = {first.games:,} games,"
