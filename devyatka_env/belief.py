@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from devyatka_env.dealing import is_whole
 from devyatka_env.engine import fitting, reveal
 from devyatka_env.records import (
     MAX_CARDS,
@@ -374,8 +375,11 @@ class Belief:
         """Count the deals.
 
         Raises:
+            ValueError: no `PlayerView`.
             BeliefError: the deal is over, or no deal agrees with the view.
         """
+        if not isinstance(view, PlayerView):
+            raise ValueError(f"view must be a PlayerView, what one seat knows: game.view(seat), not {view!r}")
         self.view = PlayerView(view.record.copy(), view.rules, view.seat)
         self._frames = np.zeros(1, HIDDEN_DTYPE)
         self._ways: Table = _table_of(self.view.record, rules_record(view.rules), view.seat, self._frames)
@@ -434,20 +438,39 @@ class Belief:
 
         Returns:
             ``uint64 [n, num_players + 1]``, the hand of each slot.
+
+        Raises:
+            ValueError: no generator, or ``n`` is not a whole number from 0.
         """
+        _check_number(n)
         hands = np.empty((n, NUM_SLOTS), np.uint64)
-        _random_deals(self._frames, self._ways, _word(rng), hands)
+        _random_deals(self._frames, self._ways, random_word(rng), hands)
         return hands[:, : self.view.num_players + 1]
 
     def sample_states(self, rng: np.random.Generator, n: int) -> States:
         """Draw ``n`` deals as engine records ``[n]`` of `STATE_DTYPE`, ready to be played on.
 
-        The same deals as `sample` draws from the same generator.
+        The same deals as `sample` draws from the same generator, and the same errors.
         """
+        _check_number(n)
         worlds = np.empty(n, STATE_DTYPE)
-        _make_worlds(self.view.record, rules_record(self.view.rules), self._frames, self._ways, _word(rng), worlds)
+        _make_worlds(
+            self.view.record, rules_record(self.view.rules), self._frames, self._ways, random_word(rng), worlds
+        )
         return worlds
 
 
-def _word(rng: np.random.Generator) -> np.uint64:
+def _check_number(n: int) -> None:
+    if not is_whole(n) or n < 0:
+        raise ValueError(f"n must be a whole number, at least 0, not {n!r}")
+
+
+def random_word(rng: np.random.Generator) -> np.uint64:
+    """64 random bits.
+
+    Raises:
+        ValueError: no numpy generator.
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng must be a numpy Generator, such as np.random.default_rng(0), not {rng!r}")
     return rng.integers(0, 2**64, dtype=np.uint64)

@@ -55,7 +55,7 @@ def _play_forced(states: States, which: Index, rules: States) -> None:
     for i in which:
         s = states[i]
         while s.turn >= 0 and s.legal & (s.legal - np.uint64(1)) == np.uint64(0):
-            action = lowest(s.legal) if s.legal else np.int64(rules[0].num_cards)
+            action = np.int64(lowest(s.legal) if s.legal else rules[0].num_cards)
             engine.step(s, rules[0], action)
 
 
@@ -93,7 +93,7 @@ class Deals:
     def __init__(self, rules: Rules | str, indices: NDArray[np.integer], seed: int = 0) -> None:
         self.rules = rules = Rules.of(rules)
         self.seed = check_seed(seed)
-        self.indices = _deal_indices(indices)
+        self.indices = deal_indices(indices)
         self.states = np.zeros(len(self.indices), STATE_DTYPE)
         self._r = rules_record(rules)
         self._seed = np.uint64(seed)
@@ -106,7 +106,7 @@ class Deals:
     def deal(self, which: Index, indices: NDArray[np.integer] | None = None) -> None:
         """Deal the games ``which`` afresh, with new deal ``indices [K]`` if given."""
         if indices is not None:
-            self.indices[which] = _deal_indices(indices)
+            self.indices[which] = deal_indices(indices)
         self._check(which)
         _deal_many(self.states, which, self._r, self._seed, self.indices)
 
@@ -201,7 +201,7 @@ class Deals:
         return out, masks
 
 
-def _deal_indices(indices: NDArray[np.integer]) -> Words:
+def deal_indices(indices: NDArray[np.integer]) -> Words:
     """Deal indices as ``uint64``.
 
     Raises:

@@ -460,6 +460,27 @@ def test_belief__refuses_views_that_cannot_be() -> None:
         Belief(play_random(Game.deal("first_out", 2), random.Random(2)).view(0))
 
 
+def test_belief__refuses_what_is_no_view() -> None:
+    for what in (Game.deal("first_out", 1), "hand 9♦", None):
+        with pytest.raises(
+            ValueError, match=r"view must be a PlayerView, what one seat knows: game.view\(seat\), not "
+        ):
+            Belief(what)  # type: ignore[arg-type]
+
+
+def test_sample__refuses_what_is_no_generator_and_no_number() -> None:
+    belief = Belief(Game.deal("first_out", 1).view(0))
+    for draw in (belief.sample, belief.sample_states):
+        for n in (-1, 2.5, "7", None, True):
+            with pytest.raises(ValueError, match=f"n must be a whole number, at least 0, not {n!r}"):
+                draw(np.random.default_rng(0), n)  # type: ignore[arg-type]
+        for rng in (7, None, np.random):
+            with pytest.raises(ValueError, match=r"rng must be a numpy Generator, such as .*, not "):
+                draw(rng, 3)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'n'"):
+            draw(7)  # type: ignore[call-arg, arg-type]
+
+
 @pytest.mark.parametrize("number", [-1, multinomial(8, 9, 9)])
 def test_deals__refuses_numbers_that_do_not_exist(number: int) -> None:
     game = Game.deal("first_out", 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -176,6 +178,15 @@ def test_ceilings__are_the_ceiling_of_every_seat_and_deal() -> None:
         assert many.against == ("greedy_asked", *["greedy"] * (n - 2))
 
 
+def test_ceilings__cannot_be_changed_and_nor_can_their_copies() -> None:
+    found = ceilings("first_out", "greedy", [3, 1])
+    for many in (found, copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        for name in ("indices", "values", "wins", "states"):
+            np.testing.assert_array_equal(getattr(many, name), getattr(found, name))
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(many, name)[0] = 0
+
+
 @pytest.mark.parametrize("bot", [GreedyAsked(), GreedyWithHistory()], ids=lambda bot: bot.name)
 @pytest.mark.parametrize(
     "text", ["one_loser num_players=6", "bank num_players=4", "bank num_players=5 end=last_holder"]
@@ -266,10 +277,20 @@ def test_ceiling__refuses_what_it_cannot_answer() -> None:
         ceiling(game, 0, ["greedy"] * 2)
     with pytest.raises(ValueError, match="unknown bot 'gredy'"):
         ceilings("first_out", "gredy", np.arange(2))
-    with pytest.raises(ValueError, match="no deal indices given"):
-        ceilings("first_out", "greedy", np.arange(0))
-    with pytest.raises(ValueError, match="deal indices must be whole numbers"):
-        ceilings("first_out", "greedy", np.array([-1]))
+    for none in (np.arange(0), [], 5, [[1, 2]]):
+        with pytest.raises(ValueError, match="no deal indices given: they must be a list of at least one whole number"):
+            ceilings("first_out", "greedy", none)  # type: ignore[arg-type]
+    for bad in ([-1], [0.5], ["a"], [True]):
+        with pytest.raises(ValueError, match=r"deal indices must be whole numbers from 0, not \["):
+            ceilings("first_out", "greedy", bad)  # type: ignore[arg-type]
+    for limit in (0, -1, "x", None):
+        for bot in (GreedyBot(), GreedyAsked()):
+            with pytest.raises(ValueError, match=f"max_states must be a whole number, at least 1, not {limit!r}"):
+                ceiling(game, 0, bot, max_states=limit)  # type: ignore[arg-type]
+            with pytest.raises(ValueError, match=f"max_states must be a whole number, at least 1, not {limit!r}"):
+                ceilings("first_out", bot, [0], max_states=limit)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"game must be a Game .*, not 'foo'"):
+        ceiling("foo", 0, "greedy")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the deal is over"):
         ceiling(play_random(game, random.Random(0)), 0, "greedy")
 

@@ -83,9 +83,16 @@ def test_regret__does_not_depend_on_how_many_deals_are_kept_at_a_time(monkeypatc
     assert parts.value_lost.half_width == pytest.approx(whole.value_lost.half_width)
 
 
-def test_regret__refuses_more_than_two_seats() -> None:
-    with pytest.raises(ValueError, match=r"two|2 seats"):
-        regret("greedy", "first_out", 2)
+@pytest.mark.parametrize("seats", [3, 4])
+def test_regret__refuses_more_than_two_seats(seats: int) -> None:
+    with pytest.raises(ValueError, match=f"the two-seat solver needs num_players=2, not {seats}"):
+        regret("greedy", Rules.of("first_out", num_players=seats), 2)
+
+
+@pytest.mark.parametrize("deals", [0, -1, "many", 1.5])
+def test_regret__refuses_what_is_no_number_of_deals(deals: object) -> None:
+    with pytest.raises(ValueError, match=f"deals must be .*, not {deals!r}"):
+        regret("greedy", TWO, deals)  # type: ignore[arg-type]
 
 
 def test_ratio__of_groups_of_one_is_the_mean_with_its_usual_interval() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import random
 from itertools import permutations
 
@@ -252,6 +253,15 @@ def test_solutions__are_frozen_and_tell_their_cost() -> None:
             solution.value = 1.0  # type: ignore[misc]
 
 
+def test_solutions__cannot_be_changed_and_nor_can_their_copies() -> None:
+    found = max_n(Game.deal("one_loser", 0))
+    for solution in (found, copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert solution == found
+        for mapping in (solution.values, solution.payoffs_by_action):
+            with pytest.raises(TypeError, match="does not support item assignment"):
+                mapping[0] = 0  # type: ignore[index]
+
+
 # --- many records ----------------------------------------------------------------------------------------------------
 
 
@@ -298,6 +308,13 @@ def test_solving__a_finished_deal_is_refused(solve_one: object) -> None:
         solve_one(game)  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("solve_one", [paranoid, max_n])
+def test_solving__what_is_no_game_is_refused(solve_one: object) -> None:
+    for what in ("foo", Game.deal("first_out").view(0), None):
+        with pytest.raises(ValueError, match=r"game must be a Game \(from Game.deal, .*, not "):
+            solve_one(what)  # type: ignore[operator]
+
+
 @pytest.mark.parametrize("seat", [-1, 4, 1.5, "1", True])
 def test_paranoid__refuses_seats_that_do_not_exist(seat: object) -> None:
     with pytest.raises(ValueError, match="seat must be 0 to 3, not"):
@@ -316,8 +333,10 @@ def test_limit__is_an_error_and_never_a_wrong_value() -> None:
     states = Deals(game.rules, np.arange(3)).states
     with pytest.raises(StateLimitError, match="to search record 2"):
         paranoid_values(states, game.rules, max_states=100)
-    with pytest.raises(ValueError, match="max_states must be at least 1, not 0"):
-        paranoid(game, max_states=0)
+    for bad in (0, -1, "x", 1e6, None, True):
+        for solve_one in (paranoid, max_n):
+            with pytest.raises(ValueError, match=f"max_states must be a whole number, at least 1, not {bad!r}"):
+                solve_one(game, max_states=bad)  # type: ignore[arg-type]
 
 
 def test_values_of_many__refuse_what_they_would_misread() -> None:

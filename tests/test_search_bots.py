@@ -135,32 +135,45 @@ def test_evaluate_cards__is_what_the_bot_chooses_by() -> None:
     bot = PimcBot(worlds=50)
     deals = Deals(Rules.of("first_out", num_players=4), np.arange(20), seed=1)
     deals.play_forced(deals.all)
-    views, words = deals.views(deals.all), deals.decision_words(deals.all)
-    actions = bot.act_batch(views, deals.rules, words)
+    views = deals.views(deals.all)
     for i in range(20):
         view = PlayerView(views[i : i + 1], deals.rules, int(views["turn"][i]))
-        cards = bot.evaluate_cards(view, int(words[i]))
-        assert sorted(cards) == view.legal_actions()
-        assert cards[actions[i]].payoff[0] == max(card.payoff[0] for card in cards.values())
+        action = bot.act(view, np.random.default_rng(i))
+        cards = bot.evaluate_cards(view, np.random.default_rng(i))
+        assert list(cards) == view.legal_actions()
+        assert cards[action].payoff == max(card.payoff for card in cards.values())
         for card in cards.values():
-            assert np.isnan(card.value)
-            assert 0 <= card.win[0] <= 1
-            assert card.payoff[0] == pytest.approx(card.win[0] - (1 - card.win[0]) / 3)  # the payoff `win` at 4 seats
-            assert card.win[1] == pytest.approx(np.sqrt(card.win[0] * (1 - card.win[0]) / 50))
+            assert card.value is None
+            assert 0 <= card.win <= 1
+            assert card.payoff == pytest.approx(card.win - (1 - card.win) / 3)  # the payoff `win` at 4 seats
+            assert card.win_error == pytest.approx(np.sqrt(card.win * (1 - card.win) / 50))
+            assert card.payoff_error == pytest.approx(card.win_error * 4 / 3)
 
 
 def test_evaluate_cards__has_exact_values_at_two_seats() -> None:
     game = Game.deal(TWO, 3)
     while len(game.legal_actions()) < 2:
         game.play(game.legal_actions()[0])
-    cards = PimcBot(worlds=10).evaluate_cards(game.view(game.turn))
+    cards = PimcBot(worlds=10).evaluate_cards(game.view(game.turn), np.random.default_rng(0))
     assert {card: estimate.value for card, estimate in cards.items()} == pytest.approx(solve(game).values)
 
 
 def test_evaluate_cards__refuses_a_seat_without_a_choice() -> None:
-    game = Game.deal(TWO, 3)
-    with pytest.raises(ValueError, match="no choice"):
-        PimcBot().evaluate_cards(game.view(1 - game.turn))
+    game, rng = Game.deal(TWO, 3), np.random.default_rng(0)
+    mover, other = game.turn, 1 - game.turn
+    with pytest.raises(ValueError, match=f"seat {mover} has no choice to search"):
+        PimcBot().evaluate_cards(game.view(mover), rng)
+    with pytest.raises(ValueError, match=f"seat {other} is not on turn, seat {mover} is"):
+        PimcBot().evaluate_cards(game.view(other), rng)
+    with pytest.raises(ValueError, match=r"view must be a PlayerView \(game.view\(seat\)\), not "):
+        PimcBot().evaluate_cards(game, rng)  # type: ignore[arg-type]
+    game.play("9♦")
+    with pytest.raises(ValueError, match=r"rng must be a numpy Generator, such as .*, not 5"):
+        PimcBot().evaluate_cards(game.view(game.turn), 5)  # type: ignore[arg-type]
+    while not game.is_over:
+        game.play(game.legal_actions()[0])
+    with pytest.raises(ValueError, match="is not on turn, the deal is over"):
+        PimcBot().evaluate_cards(game.view(0), rng)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -91,7 +93,7 @@ def assert_same_everywhere(game: Game) -> tuple[int, set[int]]:
     dealt = game.dealt_masks[0] | game.dealt_masks[1]
     for number, rules in enumerate(payoffs):
         table = TwoSeatTable.of(Game(rules, game.states, game.actions))
-        forms.add(int(table.work.lattice["form"][0]))
+        forms.add(int(table._work.lattice["form"][0]))
         for (hands, turn, passes), values in found.items():
             if turn >= 0:
                 value = table.value(dealt & ~to_mask(hands[0] + hands[1]), turn, passes)
@@ -357,6 +359,48 @@ PLAYED = [
 ]
 
 
+# --- what it costs ---------------------------------------------------------------------------------------------------
+
+# In a fresh process: which kernels are loaded or compiled between the first and the last look at the solver's clock?
+WATCH = """
+import gc, time, types
+from numba.core.dispatcher import Dispatcher
+from devyatka_env import Game, Rules
+from devyatka_env.bots import CallableBot, ceiling
+from devyatka_env.solver import max_n, open_hands, solve, TwoSeatTable, two_seats
+
+looks = []
+def look():
+    kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
+    looks.append({str(one.py_func): len(one.signatures) for one in kernels if one.signatures})
+    return time.perf_counter()
+
+for module in (ceiling, open_hands, two_seats):
+    module.time = types.SimpleNamespace(perf_counter=look)
+last_card = CallableBot(lambda view, rng: view.legal_actions()[-1], "last_card", deterministic=True)
+two = Rules.of("first_out", num_players=2)
+"""
+ASKED = {
+    "solve(Game.deal(two))": 4,  # looks at the clock: here and in the table
+    "solve(Game.deal(Rules.of(two, payoff='points')))": 4,
+    "TwoSeatTable.of(Game.deal(two))": 2,
+    "max_n(Game.deal('first_out'))": 2,
+    "ceiling.ceiling(Game.deal('first_out'), 0, 'greedy')": 2,
+    "ceiling.ceilings('first_out', last_card, [0])": 2,
+}
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_seconds__are_those_of_the_search_and_not_of_its_kernels(question: str) -> None:
+    report = f"print(sorted(looks[-1].items() - looks[-{ASKED[question]}].items()), len(looks[0]))"
+    run = subprocess.run(
+        [sys.executable, "-c", f"{WATCH}\n{question}\n{report}"], capture_output=True, text=True, check=True
+    )
+    new, loaded = run.stdout.rsplit(" ", 1)
+    assert new == "[]"
+    assert int(loaded) > 0
+
+
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
@@ -373,6 +417,12 @@ def test_errors__a_finished_game() -> None:
     for ask in (solve, TwoSeatTable.of):
         with pytest.raises(ValueError, match="the deal is over"):
             ask(game)
+
+
+def test_errors__what_is_no_game() -> None:
+    for ask in (solve, TwoSeatTable.of):
+        with pytest.raises(ValueError, match=r"game must be a Game \(from Game.deal, .*, not 'foo'"):
+            ask("foo")  # type: ignore[arg-type]
 
 
 def test_errors__positions_of_another_table() -> None:

@@ -31,6 +31,7 @@ from devyatka_env.solver.memo import (
     Meter,
     Numbers,
     add,
+    check_limit,
     empty_table,
     find,
     limit_error,
@@ -76,6 +77,11 @@ def check_opponents(bots: Sequence[Bot], rules: Rules) -> None:
             )
 
 
+def must_be_asked(bots: Sequence[Bot]) -> bool:
+    """Whether some of the bots cannot be played in compiled code."""
+    return any(scripted_code(bot) < 0 or bot.reads_history for bot in bots)
+
+
 def best_ends(
     deals: Deals, seats: Index, bots: Sequence[Bot], max_states: int = MAX_STATES, goal: Rules | None = None
 ) -> Ends:
@@ -89,15 +95,17 @@ def best_ends(
         goal: the rules whose payoff is sought, if it is another than that of the rules played (and shown to the bots).
 
     Raises:
-        ValueError: an opponent that is not deterministic, or does not play these rules.
+        ValueError: an opponent that is not deterministic, or does not play these rules; or ``max_states`` is no number
+            from 1.
         StateLimitError: a deal takes more positions.
         BotError: an opponent failed, or chose an illegal action or a foul.
     """
     check_opponents(bots, deals.rules)
+    check_limit(max_states)
     goal = deals.rules if goal is None else goal
-    codes = [scripted_code(bot) for bot in bots]
-    if min(codes) >= 0 and not any(bot.reads_history for bot in bots):
-        return _compiled(deals, seats, np.array(codes), max_states, goal)
+    if not must_be_asked(bots):
+        codes = np.array([scripted_code(bot) for bot in bots])
+        return _compiled(deals, seats, codes, max_states, goal)
     return _InBlocks(deals, seats, bots, max_states, goal).run()
 
 

@@ -11,18 +11,20 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots import Bot, BotSpec, make_opponents
-from devyatka_env.bots.best_response import MAX_STATES, Ends, best_ends
+from devyatka_env.bots import Bot, BotSpec, CallableBot, GreedyBot, make_opponents
+from devyatka_env.bots.best_response import MAX_STATES, Ends, best_ends, check_opponents, must_be_asked
 from devyatka_env.cards import iter_mask
 from devyatka_env.dealing import is_whole
-from devyatka_env.deals import Deals
+from devyatka_env.deals import Deals, deal_indices
 from devyatka_env.game import Game
 from devyatka_env.rules import Rules
-from devyatka_env.solver.memo import StateLimitError, limit_error
+from devyatka_env.solver.memo import StateLimitError, check_limit, limit_error
+from devyatka_env.solver.solution import Frozen, check_game, small_deal
 
 # Deals searched at a time when bots are asked in batches: enough for a network, few enough for the memory.
 _DEALS_AT_ONCE = 64
@@ -41,7 +43,7 @@ class Ceiling:
         places: of all seats.
         line: all actions from the position given to the end of the deal, as action ids.
         states: positions searched in which the seat had a choice.
-        seconds: time taken.
+        seconds: time taken by the search and the bots; loading or compiling its kernels is not counted.
     """
 
     seat: int
@@ -56,8 +58,8 @@ class Ceiling:
 
 
 @dataclass(frozen=True, eq=False)
-class Ceilings:
-    """The best responses of every seat in each of some deals.
+class Ceilings(Frozen):
+    """The best responses of every seat in each of some deals. Its arrays are read-only.
 
     Attributes:
         rules: the rule set.
@@ -68,7 +70,7 @@ class Ceilings:
         wins: ``float64 [D, n]``, its highest share of place 1 when it plays for that instead: 1, 0, or a part when
             places are shared.
         states: ``int64 [D, n]``, positions searched in which it had a choice.
-        seconds: time taken.
+        seconds: time taken, counted as in `Ceiling`.
     """
 
     rules: Rules
@@ -91,22 +93,20 @@ def ceiling(game: Game, seat: int, opponents: BotSpec | Sequence[BotSpec], *, ma
         max_states: positions with a choice that the search may take.
 
     Raises:
-        ValueError: the deal is over; no such seat; a wrong number of opponents; or one that is not deterministic or
-            does not play these rules.
+        ValueError: no game; the deal is over; no such seat; a wrong number of opponents; one that is not deterministic
+            or does not play these rules; or ``max_states`` is no number from 1.
         StateLimitError: more positions would be needed; most at two seats against a bot that reads the order of play.
         BotError: an opponent failed, or chose an illegal action or a foul.
     """
-    start = time.perf_counter()
-    rules, n = game.rules, game.num_players
-    if game.is_over:
-        raise ValueError(f"the deal is over: there is nothing to respond to in {game.position}")
+    check_game(game)
+    n = game.num_players
     if not is_whole(seat) or not 0 <= seat < n:
         raise ValueError(f"seat must be 0 to {n - 1}, not {seat!r}")
     bots = make_opponents(opponents, n - 1)
-    deals = Deals(rules, np.zeros(1, np.int64))
-    deals.states[:] = game.states
+    _prepare(bots, game.rules, max_states)
+    start = time.perf_counter()
     try:
-        ends = best_ends(deals, np.array([seat]), bots, max_states)
+        ends = _ends(game, int(seat), bots, max_states)
     except StateLimitError as error:
         raise limit_error(max_states, f"the responses of seat {seat} in {game.position}") from error
     places = tuple(ends.records["places"][0].tolist()[:n])
@@ -122,6 +122,28 @@ def ceiling(game: Game, seat: int, opponents: BotSpec | Sequence[BotSpec], *, ma
         states=int(ends.states[0]),
         seconds=time.perf_counter() - start,
     )
+
+
+def _ends(game: Game, seat: int, bots: Sequence[Bot], max_states: int) -> Ends:
+    """`best_ends` of a single game."""
+    deals = Deals(game.rules, np.zeros(1, np.int64))
+    deals.states[:] = game.states
+    return best_ends(deals, np.array([seat]), bots, max_states)
+
+
+def _prepare(bots: Sequence[Bot], rules: Rules, max_states: int) -> None:
+    """Refuse what cannot be searched, and see to it that clocks measure no loading or compiling of kernels."""
+    check_opponents(bots, rules)
+    check_limit(max_states)
+    _load_kernels(must_be_asked(bots))
+
+
+@cache
+def _load_kernels(for_asking: bool) -> None:
+    """Load or compile the kernels, which are others for bots that must be asked."""
+    game = small_deal()
+    asked = CallableBot(lambda view, rng: view.legal_actions()[0], "first_card", deterministic=True)
+    _line(game, _ends(game, game.turn, [asked if for_asking else GreedyBot()], MAX_STATES))
 
 
 def _line(game: Game, ends: Ends) -> tuple[int, ...]:
@@ -153,18 +175,19 @@ def ceilings(
         max_states: positions with a choice that the search of one seat in one deal may take.
 
     Raises:
-        ValueError: a wrong number of opponents, one that is not deterministic or does not play these rules, or bad
-            indices.
+        ValueError: a wrong number of opponents, one that is not deterministic or does not play these rules, bad
+            indices, or ``max_states`` is no number from 1.
         StateLimitError: more positions would be needed.
         BotError: an opponent failed, or chose an illegal action or a foul.
     """
-    start = time.perf_counter()
     rules = Rules.of(rules)
     n = rules.num_players
     bots = make_opponents(opponents, n - 1)
-    deals = Deals(rules, np.repeat(np.asarray(indices), n), seed)
-    if not len(deals):
-        raise ValueError("no deal indices given")
+    if np.ndim(indices) != 1 or not len(indices):
+        raise ValueError(f"no deal indices given: they must be a list of at least one whole number, not {indices!r}")
+    deals = Deals(rules, np.repeat(deal_indices(indices), n), seed)
+    _prepare(bots, rules, max_states)
+    start = time.perf_counter()
     seats = np.tile(np.arange(n), len(deals) // n)
     for_payoff = _all_ends(deals, seats, bots, max_states, rules)
     # A payoff may leave several best responses, of which some win. A bot is shown the rules as they are.

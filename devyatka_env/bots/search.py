@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env import engine
-from devyatka_env.belief import sample_worlds
+from devyatka_env.belief import random_word, sample_worlds
 from devyatka_env.bots.base import Bot
 from devyatka_env.bots.best_response import best_ends
 from devyatka_env.bots.scripted import SCRIPTED, GreedyBot, scripted_choice
@@ -188,7 +188,7 @@ def _search_views(
     replay = np.empty(1, STATE_DTYPE)
     for i in range(len(views)):
         s = views[i]
-        actions[i] = lowest(s.legal) if s.legal else np.int64(r.num_cards)
+        actions[i] = np.int64(lowest(s.legal) if s.legal else r.num_cards)
         if count(s.legal) > 1:
             viewer = np.int64(s.turn)
             if not sample_worlds(s, r, viewer, words[i], pool if num_candidates else worlds):
@@ -210,7 +210,7 @@ def _search_states(
     sums = np.empty((MAX_CARDS, 5))
     for i in range(len(states)):
         s = states[i]
-        actions[i] = lowest(s.legal) if s.legal else np.int64(r.num_cards)
+        actions[i] = np.int64(lowest(s.legal) if s.legal else r.num_cards)
         if count(s.legal) > 1:
             sums[:] = 0.0
             _weigh(states[i : i + 1], r, work, True, playouts, code, mix(words[i]), sums)
@@ -219,17 +219,21 @@ def _search_states(
 
 @dataclass(frozen=True)
 class CardEstimate:
-    """What a card brings on average over sampled worlds and playouts, with standard errors.
+    """What a card brings on average over sampled worlds and playouts.
 
     Attributes:
-        value: mean exact value (two seats), else NaN.
-        payoff: mean payoff of the playouts, and its standard error.
-        win: mean share of the first place, and its standard error.
+        payoff: mean payoff of the playouts.
+        payoff_error: its standard error.
+        win: mean share of place 1.
+        win_error: its standard error.
+        value: mean exact value at two seats (`devyatka_env.solver.solve`); ``None`` where there is none.
     """
 
-    value: float
-    payoff: tuple[float, float]
-    win: tuple[float, float]
+    payoff: float
+    payoff_error: float
+    win: float
+    win_error: float
+    value: float | None
 
 
 def _is_solved(rules: Rules) -> bool:
@@ -268,8 +272,7 @@ class _SearchBot(Bot):
 
     def act(self, view: PlayerView, rng: np.random.Generator) -> int:
         """Choose for a single view."""
-        word = rng.integers(0, 2**64, size=1, dtype=np.uint64)
-        return int(self.act_batch(view.record, view.rules, word)[0])
+        return int(self.act_batch(view.record, view.rules, np.array([random_word(rng)]))[0])
 
 
 class PimcBot(_SearchBot):
@@ -315,29 +318,37 @@ class PimcBot(_SearchBot):
             raise ValueError(f"no deal agrees with view {bad}: {views[bad]}")
         return actions, sums
 
-    def evaluate_cards(self, view: PlayerView, word: int = 0) -> dict[int, CardEstimate]:
-        """What each legal card of a view brings; the bot lays the best of these.
+    def evaluate_cards(self, view: PlayerView, rng: np.random.Generator) -> dict[int, CardEstimate]:
+        """What each legal card of a view brings, by card id; `act` with an equal ``rng`` lays the best of these.
 
         Args:
             view: of the seat on turn, which has a choice.
-            word: the randomness, 64 bits.
+            rng: the randomness, as `act` takes it.
 
         Raises:
-            ValueError: the seat has no choice.
+            ValueError: no view, or no generator; the seat is not on turn, or has no choice; or no deal agrees with the
+                view.
         """
+        if not isinstance(view, PlayerView):
+            raise ValueError(f"view must be a PlayerView (game.view(seat)), not {view!r}")
+        if view.turn != view.seat:
+            turn = "the deal is over" if view.is_over else f"seat {view.turn} is"
+            raise ValueError(f"seat {view.seat} is not on turn, {turn}: {view!r}")
         if view.legal_mask.bit_count() < 2:
             raise ValueError(f"seat {view.seat} has no choice to search: {view!r}")
-        _, sums = self._search(view.record, view.rules, np.array([word], np.uint64))
+        _, sums = self._search(view.record, view.rules, np.array([random_word(rng)]))
         _, is_exact = self._work(view.rules)
         n = self._worlds
         in_worlds = 1 if is_exact and _deals_all_cards(view.rules) else n
         found = {}
         for card in view.legal_actions():
-            value, payoff, win, payoff2, win2 = sums[card] / n
+            value, payoff, win, payoff2, win2 = (sums[card] / n).tolist()
             found[card] = CardEstimate(
-                value=value * n / in_worlds if is_exact else float("nan"),
-                payoff=(payoff, float(np.sqrt(max(payoff2 - payoff**2, 0) / n))),
-                win=(win, float(np.sqrt(max(win2 - win**2, 0) / n))),
+                payoff=payoff,
+                payoff_error=(max(payoff2 - payoff**2, 0) / n) ** 0.5,
+                win=win,
+                win_error=(max(win2 - win**2, 0) / n) ** 0.5,
+                value=value * n / in_worlds if is_exact else None,
             )
         return found
 

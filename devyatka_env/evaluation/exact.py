@@ -79,6 +79,10 @@ class _Recorder(Bot):
 def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: int = 0, opponent: BotSpec | None = None) -> Regret:
     """Play duplicate two-seat deals and hold every decision of the bot against the exact values.
 
+    The values are those of open hands. With the whole pack dealt that is what a seat can know. With cards out of play
+    (``nine_each``) no seat knows the other hand, so the figures overstate its mistakes: some of them no honest player
+    could have seen.
+
     Args:
         bot: the bot in question.
         rules: two-seat rules.
@@ -87,7 +91,8 @@ def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: int = 0, opponent
         opponent: what it plays against; by default itself.
 
     Raises:
-        ValueError: rules that are not solved exactly (`devyatka_env.solver`).
+        ValueError: rules that are not solved exactly (`devyatka_env.solver`), of more than two seats among them; a bad
+            number of deals; or a bot that does not play these rules.
     """
     rules = Rules.of(rules)
     candidate = make_bot(bot)

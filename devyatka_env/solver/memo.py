@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from devyatka_env.dealing import is_whole
 from devyatka_env.records import States, kernel, mix
 from devyatka_env.rules import PAYOFFS
 
@@ -111,14 +112,23 @@ def empty_table(width: int) -> tuple[States, Numbers]:
     return np.zeros(START_SIZE, KEY_DTYPE), np.empty((START_SIZE, width))
 
 
+def check_limit(max_states: int) -> None:
+    """Refuse what is no number of positions.
+
+    Raises:
+        ValueError: not a whole number from 1.
+    """
+    if not is_whole(max_states) or max_states < 1:
+        raise ValueError(f"max_states must be a whole number, at least 1, not {max_states!r}")
+
+
 def new_meter(max_states: int) -> Meter:
     """The meter of a table of at most ``max_states`` positions.
 
     Raises:
-        ValueError: no positive number.
+        ValueError: not a whole number from 1.
     """
-    if max_states < 1:
-        raise ValueError(f"max_states must be at least 1, not {max_states}")
+    check_limit(max_states)
     meter = np.zeros(4, np.int64)
     meter[STAMP], meter[LIMIT] = 1, max_states
     return meter

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from devyatka_env.records import STATE_DTYPE, States, call, rules_record
 from devyatka_env.rules import Rules
 from devyatka_env.solver.memo import LIMIT, USED, empty_table, limit_error, new_meter
 from devyatka_env.solver.searches import EVERYBODY, Values, payoffs_many, prefers
-from devyatka_env.solver.solution import Solution
+from devyatka_env.solver.solution import Solution, check_game, small_deal
 
 # Positions that one search may keep: 1 GB. Max^n from the opening takes most: with 36 cards up to some 500,000, with 52
 # cards up to 6 million (10 seconds); only `win` takes less.
@@ -74,9 +75,11 @@ def paranoid(game: Game, seat: int | None = None, *, max_states: int = MAX_STATE
         max_states: positions with a choice that the search may keep, some 100 bytes each.
 
     Raises:
-        ValueError: the deal is over, or there is no such seat.
+        ValueError: no game, the deal is over, there is no such seat, or ``max_states`` is no number from 1.
         StateLimitError: more positions would be needed.
     """
+    check_game(game)
+    _load_kernels()
     search = _Search(game, max_states)
     seat = game.turn if seat is None else seat
     if not is_whole(seat) or not 0 <= seat < game.num_players:
@@ -104,9 +107,11 @@ def max_n(game: Game, *, max_states: int = MAX_STATES) -> MaxN:
         max_states: positions with a choice that the search may keep, some 100 bytes each.
 
     Raises:
-        ValueError: the deal is over.
+        ValueError: no game, the deal is over, or ``max_states`` is no number from 1.
         StateLimitError: more positions would be needed.
     """
+    check_game(game)
+    _load_kernels()
     search = _Search(game, max_states)
     payoffs = search.payoffs(game)
     chosen = payoffs[search.choice(game, payoffs)]
@@ -132,8 +137,6 @@ class _Search:
     """
 
     def __init__(self, game: Game, max_states: int) -> None:
-        if game.is_over:
-            raise ValueError(f"the deal is over: there is nothing left to solve in {game.position}")
         self.seat = EVERYBODY
         self.start = time.perf_counter()
         self.meter = new_meter(max_states)
@@ -170,6 +173,16 @@ class _Search:
             actions = end.legal_actions()
             end.play(actions[0] if len(actions) == 1 else self.choice(end, self.payoffs(end)))
         return tuple(end.actions[len(self._game.actions) :])
+
+
+@cache
+def _load_kernels() -> None:
+    """Load or compile the kernels before a clock starts."""
+    game = small_deal()
+    for seat in (EVERYBODY, game.turn):
+        search = _Search(game, MAX_STATES)
+        search.seat = seat
+        search.line()
 
 
 # --- many records ----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,9 @@ from devyatka_env.cards import Card
 from devyatka_env.game import Game, Result
 from devyatka_env.records import STATE_DTYPE, States, call, kernel, rules_record
 from devyatka_env.rules import Rules
-from devyatka_env.solver.lattice import Workspace, workspace
+from devyatka_env.solver.lattice import Workspace, check_rules, workspace
 from devyatka_env.solver.lookup import action_values, best_cards, cell_of, value_of
-from devyatka_env.solver.solution import Solution
+from devyatka_env.solver.solution import Solution, check_game, small_deal
 
 Values = NDArray[np.float64]
 
@@ -64,7 +65,6 @@ class TwoSeatTable:
         hands: both hands as dealt, bitboards.
         positions: how many positions the table holds, the turn counted.
         seconds: the time it took to fill.
-        work: the kernels' memory with the filled table (`lookup.action_values` reads it without filling anew).
     """
 
     def __init__(
@@ -75,28 +75,30 @@ class TwoSeatTable:
         Raises:
             ValueError: hands that cannot be dealt (`DealError`), or rules that are not solved (`lattice.check_rules`).
         """
-        self._fill(Game.from_hands(rules, hands, dealer))
+        game = Game.from_hands(rules, hands, dealer)
+        _prepare(game)
+        self._fill(game)
 
     @classmethod
     def of(cls, game: Game) -> TwoSeatTable:
         """The table of the positions that can follow a game's present one.
 
         Raises:
-            ValueError: a finished game, or rules that are not solved.
+            ValueError: no game, a finished one, or rules that are not solved.
         """
+        _prepare(game)
         table = object.__new__(cls)
         table._fill(game)
         return table
 
     def _fill(self, game: Game) -> None:
         self.rules = game.rules
-        self.work = workspace(game.rules)
-        _check_running(game)
+        self._work = workspace(game.rules)
         self.hands = game.dealt_masks
         self._record = rules_record(game.rules)
         self._row = np.empty((1, game.rules.pass_action + 1))
         start = time.perf_counter()
-        self.positions = int(call(_values_many, game.states, self._record, self.work, self._row))
+        self.positions = int(call(_values_many, game.states, self._record, self._work, self._row))
         self.seconds = time.perf_counter() - start
 
     def value(self, table_mask: int, turn: int, passes: Sequence[int] = (0, 0)) -> float:
@@ -121,7 +123,7 @@ class TwoSeatTable:
                 raise ValueError(f"seat {1 - turn} opens this deal, not seat {turn}")
             table, then = opening, 1 - turn  # its one legal card
         counted = np.array(passes, np.int64)
-        value = float(_look_up(self.work, self._record, np.uint64(table), then, counted))
+        value = float(_look_up(self._work, self._record, np.uint64(table), then, counted))
         if math.isnan(value):
             shown = self.rules.deck.text(table_mask) or "empty"
             raise ValueError(f"no position of this deal's table: {shown}")
@@ -133,11 +135,11 @@ class TwoSeatTable:
         Raises:
             ValueError: the game is over, of another deal or of other rules, or before this table's first position.
         """
-        _check_running(game)
+        check_game(game)
         if game.rules != self.rules or game.dealt_masks != self.hands:
             raise ValueError(f"the game is not of this table's deal and rules: {game.position}")
         self.value(game.table_mask, game.turn)  # refuses a position that the kernel would fill a new table for
-        _values_many(game.states, self._record, self.work, self._row)
+        _values_many(game.states, self._record, self._work, self._row)
         row = self._row[0].tolist()
         return {action: row[action] for action in game.legal_actions()}
 
@@ -159,9 +161,10 @@ def solve(game: Game) -> Solution:
     Values are those of the module: payoffs, and margins for ``cards`` and ``points``.
 
     Raises:
-        ValueError: the deal is over; or rules that are not solved (`lattice.check_rules`), more than two seats among
-            them.
+        ValueError: no game; the deal is over; or rules that are not solved (`lattice.check_rules`), more than two seats
+            among them.
     """
+    _prepare(game)
     start = time.perf_counter()
     table = TwoSeatTable.of(game)
     values = table.values(game)
@@ -173,6 +176,22 @@ def solve(game: Game) -> Solution:
         states=table.positions,
         seconds=time.perf_counter() - start,
     )
+
+
+def _prepare(game: Game) -> None:
+    """Refuse what cannot be solved, and see to it that clocks measure no loading or compiling of kernels."""
+    check_game(game)
+    check_rules(game.rules)
+    _load_kernels(game.rules.payoff == "points")
+
+
+@cache
+def _load_kernels(for_points: bool) -> None:
+    """Load or compile the kernels, which are others for ``points``, whose units are wider."""
+    game = small_deal("points" if for_points else "win")
+    table = object.__new__(TwoSeatTable)
+    table._fill(game)
+    table.line(game)
 
 
 def margin(result: Result, seat: int, rules: Rules) -> float:
@@ -229,11 +248,6 @@ def _checked(states: States, rules: Rules, work: Workspace | None) -> Workspace:
     if blank.any():
         raise ValueError(f"record {int(np.argmax(blank))} lacks a hand: values need both, a view has but one")
     return work
-
-
-def _check_running(game: Game) -> None:
-    if game.is_over:
-        raise ValueError(f"the deal is over: there is nothing left to solve in {game.position}")
 
 
 def _best(values: dict[int, float]) -> tuple[int, ...]:
