@@ -26,7 +26,7 @@ from devyatka_env import engine
 from devyatka_env.bots import make_bot
 from devyatka_env.bots.scripted import scripted_choice, scripted_code
 from devyatka_env.deals import Deals
-from devyatka_env.evaluation.stats import Mean
+from devyatka_env.evaluation.stats import mean_of
 from devyatka_env.records import STATE_DTYPE, States, count, kernel, lowest, mix, next_word, random_card, rules_record
 from devyatka_env.rules import Rules
 from devyatka_env.solver import values_many, workspace
@@ -138,9 +138,7 @@ def _play_all(games: Deals, code: int) -> None:
 
 def _interval(values: NDArray[np.float64]) -> list[float]:
     """Mean and half of its 95 % interval."""
-    mean = Mean()
-    mean.add(values)
-    estimate = mean.estimate()
+    estimate = mean_of(values)
     return [round(estimate.mean, 6), round(estimate.half_width, 6)]
 
 

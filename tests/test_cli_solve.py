@@ -139,6 +139,19 @@ def test_solve__says_that_two_seats_play_for_the_margin(payoff: str, capsys: Cap
     assert f"gives seat {game.turn}: the {things} left to seat {1 - game.turn} less its own." in screen
 
 
+@pytest.mark.parametrize(
+    ("rules", "is_said"),
+    [("nine_each", True), ("nine_each cards_per_seat=18 num_players=2", False), ("first_out", False)],
+)
+def test_solve__says_when_two_seats_do_not_know_each_other(rules: str, is_said: bool, capsys: Capture) -> None:
+    words = " ".join(shown(capsys, "solve", "--seed", "3", "--seats", "2", "--rules", rules).split())
+    said = (
+        "Cards are out of play, so the seats do not know each other's hands; these are the values of open hands, which"
+        " honest play cannot count on."
+    )
+    assert (said in words) == is_said
+
+
 @pytest.mark.parametrize("columns", [60, 80, 100, 300])
 @pytest.mark.parametrize("options", [["--seats", "2"], ["--seats", "6"], ["--rules", "deck_52 num_players=2"]])
 def test_solve__keeps_to_the_width_of_the_terminal(
@@ -303,7 +316,7 @@ BAD_POSITIONS = {
     (MINI_LINE + " 9♣ 8♣ 8♦ 7♣ 10♣",): r"the deal is over: there is nothing left to solve",
     ("--seed", "1", "--seats", "7"): r"num_players must be 2 to 6, not 7",
     ("--seed", "1", "--max-states", "10", "--seats", "3"): r"more than 10 positions are needed: allow more by --max-st",
-    ("--seed", "1", "--max-states", "0"): r"max_states must be at least 1, not 0",
+    ("--seed", "1", "--max-states", "0"): r"max_states must be a whole number, at least 1, not 0",
 }
 
 
@@ -325,9 +338,8 @@ def test_advise__is_by_pimc_and_shows_its_own_estimates(capsys: Capture) -> None
     screen = shown(capsys, "advise", SEEN)
     view = read_seen(SEEN)
     bot = PimcBot(worlds=1000)
-    word = int(np.random.default_rng(0).integers(0, 2**64, dtype=np.uint64))
-    estimates = bot.evaluate_cards(view, word)
-    best = max(estimates, key=lambda card: estimates[card].payoff[0])
+    estimates = bot.evaluate_cards(view, np.random.default_rng(0))
+    best = max(estimates, key=lambda card: estimates[card].payoff)
     cards = view.rules.deck.cards
     assert f"\npimc:worlds=1000 lays {cards[best]}\n" in screen
     assert re.search(rf"^\*  {cards[best]} ", screen, re.MULTILINE)
@@ -335,9 +347,9 @@ def test_advise__is_by_pimc_and_shows_its_own_estimates(capsys: Capture) -> None
     assert list(rows) == [str(cards[card]) for card in sorted(estimates, key=lambda c: c != best)]
     for card, one in estimates.items():
         payoff, half, win, low, high = rows[str(cards[card])]
-        assert payoff == pytest.approx(one.payoff[0], abs=6e-4)
-        assert half == pytest.approx(1.96 * one.payoff[1], abs=6e-4)
-        assert win == pytest.approx(100 * one.win[0], abs=0.06)
+        assert payoff == pytest.approx(one.payoff, abs=6e-4)
+        assert half == pytest.approx(1.96 * one.payoff_error, abs=6e-4)
+        assert win == pytest.approx(100 * one.win, abs=0.06)
         assert low < win < high
     words = " ".join(screen.split())
     assert f"{Belief(view).count:,} deals agree with what you see" in words

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import os
+import re
+import resource
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +21,9 @@ from numpy.typing import NDArray
 
 from devyatka_env import Game, PlayerView, Rules, make_bot
 from devyatka_env.bots import Bot, BotError, CallableBot, GreedyBot, RandomBot
-from devyatka_env.evaluation import Estimate, Evaluation, arena, evaluate
-from devyatka_env.evaluation.stats import Mean
+from devyatka_env.evaluation import Comparison, Estimate, Evaluation, Workers, arena, compare, evaluate
+from devyatka_env.evaluation.stats import Moments, adjust_mean, holm, mean_of
+from devyatka_env.evaluation.workers import WorkerError
 from devyatka_env.records import States, decision_word
 
 BASE = Rules.of("first_out")
@@ -57,38 +64,41 @@ def assert_same_figures(one: Evaluation, other: Evaluation) -> None:
 
 # --- statistics ------------------------------------------------------------------------------------------------------
 
-values = st.floats(-1e6, 1e6) | st.just(math.nan)
+values = st.floats(-1e6, 1e6)
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(values, max_size=20), max_size=8))
-def test_mean__streamed_in_any_chunks_is_numpys(chunks: list[list[float]]) -> None:
-    mean = Mean()
+@given(st.lists(st.lists(st.tuples(values, values), max_size=20), max_size=8))
+def test_moments__streamed_in_any_chunks_are_numpys(chunks: list[list[tuple[float, float]]]) -> None:
+    moments = Moments(2)
     for chunk in chunks:
-        mean.add(np.array(chunk, np.float64))
-    seen = np.array([value for chunk in chunks for value in chunk if not math.isnan(value)])
-    estimate = mean.estimate()
+        moments.add(Moments.of(np.array(chunk, np.float64).reshape(-1, 2)))
+    moments = Moments.from_json(json.loads(json.dumps(moments.to_json())))
+    seen = np.array([row for chunk in chunks for row in chunk], np.float64).reshape(-1, 2)
+    estimate = moments.estimate(np.array([1.0, -1.0]))
     assert estimate.count == len(seen)
     if len(seen) == 0:
         assert all(map(math.isnan, (estimate.mean, estimate.low, estimate.high)))
         return
+    difference = seen[:, 0] - seen[:, 1]
     scale = max(1.0, float(np.abs(seen).max()))
-    assert estimate.mean == pytest.approx(seen.mean(), abs=1e-9 * scale)
+    assert estimate.mean == pytest.approx(difference.mean(), abs=1e-9 * scale)
     if len(seen) == 1:
         assert (estimate.low, estimate.high) == (-math.inf, math.inf)
         return
-    half = 1.959964 * seen.std(ddof=1) / math.sqrt(len(seen))
-    assert estimate.half_width == pytest.approx(half, rel=1e-4, abs=1e-7 * scale)
+    half = 1.959964 * difference.std(ddof=1) / math.sqrt(len(seen))
+    assert estimate.half_width == pytest.approx(half, rel=1e-4, abs=1e-6 * scale)
     assert estimate.low + estimate.high == pytest.approx(2 * estimate.mean, abs=1e-9 * scale)
+    assert moments.covariance() == pytest.approx(np.cov(seen.T), rel=1e-6, abs=1e-6 * scale**2)
 
 
-def test_mean__keeps_its_digits_far_from_zero() -> None:
+def test_moments__keep_their_digits_far_from_zero() -> None:
     # The textbook sum of squares would lose every digit of this variance.
-    mean, rng = Mean(), np.random.default_rng(0)
+    moments, rng = Moments(1), np.random.default_rng(0)
     data = 1e9 + rng.normal(size=10_000)
     for chunk in np.split(data, 100):
-        mean.add(chunk)
-    assert mean.estimate().half_width == pytest.approx(1.959964 * data.std(ddof=1) / 100, rel=1e-4)
+        moments.add(Moments.of(chunk[:, None]))
+    assert moments.column(0).half_width == pytest.approx(1.959964 * data.std(ddof=1) / 100, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +118,53 @@ def test_estimate__intervals_cover_the_truth_95_times_in_100(
     data = draw(rng, (repeats, deals))
     covered = 0
     for row in data:
-        mean = Mean()
-        mean.add(row)
-        estimate = mean.estimate()
+        estimate = mean_of(row)
         covered += estimate.low <= 0.25 <= estimate.high
     # 4,000 coin flips of 0.95: standard deviation 0.0034, so 0.015 is four of them, with 0.001 to spare for the
     # normal law's small deficit at 400 units.
     assert covered / repeats == pytest.approx(0.95, abs=0.015)
+
+
+def test_estimate__p_value_is_that_of_the_normal_law() -> None:
+    assert Estimate.of(1.959964, 1.0, 100).p_value == pytest.approx(0.05, abs=1e-6)
+    assert Estimate.of(-2.575829, 1.0, 100).p_value == pytest.approx(0.01, abs=1e-6)
+    assert Estimate.of(0.0, 0.0, 100).p_value == 1
+    assert Estimate.of(0.1, 0.0, 100).p_value == 0
+    assert Estimate.of(0.1, 0.0, 1).p_value == 1  # one deal tells nothing
+
+
+def test_holm__is_as_in_the_textbook() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_holm__false_alarms_among_many_equal_players_stay_at_the_level() -> None:
+    rng, repeats = np.random.default_rng(2), 2000
+    p_values = rng.uniform(size=(repeats, 10))
+    alarms = sum(min(holm(row.tolist())) < 0.05 for row in p_values)
+    assert alarms / repeats == pytest.approx(0.05, abs=0.02)
+    assert sum(row.min() < 0.05 for row in p_values) / repeats > 0.35  # unadjusted
+
+
+@pytest.mark.parametrize("explained", [0.0, 0.5, 0.99])
+def test_adjusted_mean__covers_the_truth_and_gains_what_it_says(explained: float) -> None:
+    rng, repeats, few, many = np.random.default_rng(3), 1000, 200, 2000
+    covered, errors, plain, ratios = 0, [], [], []
+    for _ in range(repeats):
+        controls = rng.normal(size=(many, 2))
+        luck = controls @ np.array([0.8, -0.6])
+        outcome = 0.25 + math.sqrt(explained) * luck[:few] + math.sqrt(1 - explained) * rng.normal(size=few)
+        rows = np.column_stack([outcome, controls[:few], controls[:few, :1]])  # one control twice
+        all_controls = np.column_stack([controls, controls[:, :1]])
+        found = adjust_mean(Moments.of(rows), Moments.of(all_controls))
+        covered += found.mean.low <= 0.25 <= found.mean.high
+        errors.append(found.mean.mean - 0.25)
+        plain.append(outcome.mean() - 0.25)
+        ratios.append(found.variance_ratio)
+    assert covered / repeats == pytest.approx(0.95, abs=0.03)
+    assert np.mean(ratios) == pytest.approx(np.var(plain) / np.var(errors), rel=0.15)
+    assert np.mean(ratios) == pytest.approx(1 / (1 - explained * (1 - few / many)), rel=0.1)
 
 
 def test_estimate__prints_its_mean_and_half_width() -> None:
@@ -328,3 +378,159 @@ def test_evaluate__ctrl_c_returns_the_result_of_the_deals_played_so_far(monkeypa
 def test_evaluate__ctrl_c_before_the_first_result_is_passed_on() -> None:
     with pytest.raises(KeyboardInterrupt):
         evaluate(Interrupted(1), [RandomBot()] * 3, BASE, deals=10)
+
+
+# --- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def test_compare__differences_are_deal_by_deal_with_their_own_interval() -> None:
+    rules, deals, seed = Rules.of("one_loser", num_players=3), 40, 6
+    candidates, opponents = [GreedyBot(), CallableBot(highest), RandomBot()], [OtherRandom(), GreedyBot()]
+    result = compare(candidates, opponents, rules, deals, seed)
+    by_deal = {}
+    for bot, one in zip(candidates, result.evaluations, strict=True):
+        assert_same_figures(one, evaluate(bot, opponents, rules, deals, seed))
+        figures = naive([bot, *opponents], rules, deals, seed)
+        by_deal[bot.name] = figures["win"].mean(1), figures["payoff"].mean(1)
+    assert [(one.candidate, one.reference) for one in result.differences] == [
+        ("greedy", "highest"),
+        ("greedy", "random"),
+    ]
+    for one in result.differences:
+        for estimate, k in ((one.win_rate, 0), (one.mean_payoff, 1)):
+            apart = by_deal["greedy"][k] - by_deal[one.reference][k]
+            assert estimate.mean == pytest.approx(apart.mean())
+            assert estimate.half_width == pytest.approx(1.959964 * apart.std(ddof=1) / math.sqrt(deals), rel=1e-4)
+    assert [one.p_adjusted for one in result.differences] == holm([one.p_value for one in result.differences])
+
+
+def test_compare__a_candidate_twice_differs_by_nothing() -> None:
+    (difference,) = compare(["random", RandomBot()], "greedy", BASE, 100).differences
+    assert (difference.win_rate.mean, difference.win_rate.half_width, difference.p_value) == (0, 0, 1)
+
+
+def test_evaluation__place_rates_are_shares_of_the_places() -> None:
+    for seats in (2, 5):
+        rules = Rules.of("first_out", num_players=seats)
+        result = evaluate(OtherRandom(), "greedy", rules, 60)
+        rates = [rate.mean for rate in result.place_rates]
+        assert sum(rates) == pytest.approx(1)
+        assert rates[0] == pytest.approx(result.win_rate.mean)
+        assert np.dot(rates, range(1, seats + 1)) == pytest.approx(result.mean_place.mean)
+
+
+def dealt(view: PlayerView) -> int:
+    """The hand that the view's seat was dealt."""
+    return int(view.record["hands"][0][view.seat] | view.record["played"][0][view.seat])
+
+
+class FailsAt(GreedyBot):
+    """Greedy until it meets a certain hand."""
+
+    name = "fails"
+
+    def __init__(self, hand: int, how: str) -> None:
+        self.hand, self.how = hand, how
+
+    def act(self, view: PlayerView, rng: np.random.Generator) -> int:
+        word = rng.integers(0, 2**64, size=1, dtype=np.uint64)
+        if dealt(view) != self.hand:
+            return int(GreedyBot.act_batch(self, view.record, view.rules, word)[0])
+        if self.how == "slow":
+            time.sleep(1.1)
+            return view.legal_actions()[0]
+        return -1 if self.how == "illegal" else 1 // 0
+
+    act_batch = Bot.act_batch
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [("illegal", "illegal action -1"), ("crash", "division"), ("slow", "a move took 1.* s, the limit is 1 s")],
+)
+def test_compare__a_candidate_that_fails_ends_with_its_name_and_deal_and_the_others_play_on(
+    how: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arena, "FIRST_DEALS", 4)
+    monkeypatch.setattr(arena, "GAMES_AT_ONCE", 40)  # chunks of 4 and then 10 deals
+    broken = FailsAt(Game.deal(BASE, 0, 17).dealt_masks[2], how)
+    result = compare([GreedyBot(), broken, RandomBot()], "random", BASE, 40, move_seconds=1.0)
+    first, failed, last = result.evaluations
+    assert (first.deals, failed.deals, last.deals) == (40, 14, 40)
+    assert failed.failure is not None
+    assert (failed.failure.bot, failed.failure.deal) == ("fails", 17)
+    assert re.search(message, failed.failure.message)
+    assert (first.failure, last.failure) == (None, None)
+    assert_same_figures(failed, evaluate(GreedyBot(), "random", BASE, 14))
+    assert_same_figures(last, evaluate(RandomBot(), "random", BASE, 40))
+    assert [one.reference for one in result.differences] == ["random"]
+    as_opponent = compare([GreedyBot(), RandomBot()], [broken, "random", "random"], BASE, 40, move_seconds=1.0)
+    assert [(one.deals, one.failure and one.failure.bot) for one in as_opponent.evaluations] == [(14, "fails")] * 2
+
+
+# --- workers ---------------------------------------------------------------------------------------------------------
+
+
+def assert_identical(one: Comparison, other: Comparison) -> None:
+    """To the last bit, but for the seconds."""
+    for first, second in zip(one.evaluations, other.evaluations, strict=True):
+        assert dataclasses.replace(first, seconds=0) == dataclasses.replace(second, seconds=0)
+    assert one.differences == other.differences
+
+
+def test_workers__give_the_same_figures_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arena, "GAMES_AT_ONCE", 100)
+    candidates = [CallableBot(highest), "random", lambda view, rng: int(rng.choice(view.legal_actions()))]
+    alone = compare(candidates, "greedy", BASE, 120, 3, adjust=2)
+    with Workers(jobs=2) as workers:
+        assert_identical(compare(candidates, "greedy", BASE, 120, 3, adjust=2, workers=workers), alone)
+        # Of a failure, too; the workers live on.
+        broken = compare([FailsAt(Game.deal(BASE, 0, 30).dealt_masks[2], "crash")], "random", BASE, 60, workers=workers)
+        assert broken.evaluations[0].failure is not None
+        assert (broken.evaluations[0].failure.deal, broken.evaluations[0].deals) == (30, 16)
+        assert_identical(compare(candidates, "greedy", BASE, 120, 3, adjust=2, workers=workers), alone)
+
+
+def test_workers__one_that_dies_leaves_what_was_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arena, "GAMES_AT_ONCE", 40)
+    hand = Game.deal(BASE, 0, 100).dealt_masks[0]
+
+    def dies(view: PlayerView, rng: np.random.Generator) -> int:
+        if dealt(view) == hand:
+            os._exit(1)
+        return view.legal_actions()[0]
+
+    with Workers(jobs=2) as workers:
+        (result,) = compare([dies], "greedy", BASE, 2000, workers=workers).evaluations
+        assert result.failure is not None
+        assert "a worker process died" in result.failure.message
+        assert 10 <= result.deals < 101
+        assert evaluate("random", "greedy", BASE, 20, workers=workers).deals == 20  # others start in its place
+
+
+def test_workers__what_cannot_be_sent_is_refused_with_a_word() -> None:
+    lock = threading.Lock()
+    with Workers(jobs=2) as workers, pytest.raises(WorkerError, match=r"cannot be sent to other processes.*jobs=1"):
+        compare([lambda view, rng: (lock, view.legal_actions()[0])[1]], "greedy", BASE, 20, workers=workers)
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_workers__less_than_one_job_is_refused(jobs: int) -> None:
+    with pytest.raises(ValueError, match=f"jobs must be at least 1, not {jobs}"):
+        Workers(jobs)
+
+
+def test_memory__does_not_grow_with_the_deals() -> None:
+    evaluate("greedy", "greedy", BASE, 5000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    evaluate("greedy", "greedy", BASE, 200_000)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8 * 1024  # KiB
+
+
+@pytest.mark.filterwarnings("default")  # Ray's own: deprecations, and sockets that it leaves to its processes
+def test_workers__a_local_ray_cluster_gives_the_same_figures_to_the_last_bit() -> None:
+    pytest.importorskip("ray", reason="Ray has no wheel for this Python")
+    candidates = ["random", CallableBot(highest)]
+    alone = compare(candidates, "greedy", BASE, 300, 3)
+    with Workers(jobs=2, ray="local") as workers:
+        assert_identical(compare(candidates, "greedy", BASE, 300, 3, workers=workers), alone)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from devyatka_env.bots.base import ActFunction, Bot, CallableBot
 from devyatka_env.bots.checkpoint import MANIFEST, CheckpointError
+from devyatka_env.bots.imported import import_bot, is_import
 from devyatka_env.bots.parameters import SEPARATOR, read_parameters
 from devyatka_env.bots.play import BotError
 from devyatka_env.bots.policy import PolicyBot
@@ -55,7 +56,7 @@ def bot_names() -> tuple[str, ...]:
 
 
 def make_bot(spec: BotSpec) -> Bot:
-    """A bot from a registered name, a checkpoint folder, a `Bot`, or a function ``(view, rng) -> action``.
+    """A bot from a name, a checkpoint folder, ``module:name``, a `Bot`, or a function ``(view, rng) -> action``.
 
     A name may be followed by parameters, ``name:key=value:key=value``, which are then part of the bot's name.
     A checkpoint plays its most probable card; ``PATH+sample`` draws by probability, ``PATH+any_rules`` also plays
@@ -76,11 +77,13 @@ def make_bot(spec: BotSpec) -> Bot:
         path, options = _split_options(str(spec))
         if (Path(path) / MANIFEST).exists() or (Path(path).exists() and "/" in str(spec)):
             return PolicyBot.load(path, sample="sample" in options, any_rules="any_rules" in options)
+        if is_import(str(spec)):
+            return import_bot(str(spec))
     elif callable(spec):
         return CallableBot(spec)
     raise ValueError(
-        f"unknown bot {spec!r}: give one of {', '.join(_registry)}, the folder of a checkpoint, a Bot,"
-        " or a function (view, rng) -> action"
+        f"unknown bot {spec!r}: give one of {', '.join(_registry)}, the folder of a checkpoint, module:name of your own"
+        " code, a Bot, or a function (view, rng) -> action"
     )
 
 

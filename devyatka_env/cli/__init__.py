@@ -19,7 +19,9 @@ COMMANDS = (evaluate, solve, advise, bots)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code: 0, 2 for bad input, 130 when interrupted."""
+    """Run a command; returns its exit code: 0, 1 where a bot failed, 2 for bad input, 130 when interrupted."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # module:name bots are looked for where the command is given, as `python -m` does
     parser = argparse.ArgumentParser(
         prog="devyatka", description="Devyatka, the card game, for reinforcement learning."
     )

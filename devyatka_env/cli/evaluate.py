@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from devyatka_env.bots import make_bot, make_opponents
+from devyatka_env.bots import Bot, make_bot, make_opponents
+from devyatka_env.cli.screen import course, ending, paragraph
 from devyatka_env.cli.shared import (
     BOTS_HELP,
     RULES_HELP,
     Commands,
+    add_workers,
     check_plot,
     check_writable,
     comma_list,
+    make_workers,
     progress_line,
-    set_threads,
+    seat_counts,
 )
+from devyatka_env.game import Game
 from devyatka_env.rules import Rules
+
+if TYPE_CHECKING:
+    from devyatka_env.evaluation import Comparison, Workers
+
+# Deals over which the means of the controls are measured, to one of the evaluation.
+CONTROL_DEALS = 20
 
 
 def add(commands: Commands) -> None:
@@ -28,47 +38,141 @@ def add(commands: Commands) -> None:
         description="Play duplicate deals: each deal once with the candidate in every seat, the opponents in the rest.",
         epilog=BOTS_HELP,
     )
-    parser.add_argument("candidate", help="a bot's name or the folder of a checkpoint")
+    parser.add_argument("candidate", nargs="?", help="a bot's name or the folder of a checkpoint")
     parser.add_argument("--against", default="greedy", help="the opponents: one bot for all seats, or a comma list")
-    parser.add_argument("--seats", type=int, default=None, help="number of seats, 2 to 6 (default: 4)")
+    parser.add_argument("--seats", help="number of seats, 2 to 6 (default: 4), or several: 2,3,4 or 2-6")
     parser.add_argument("--deals", type=int, default=2000, help="deals, each played once from every seat (2000)")
+    parser.add_argument("--until-ci", type=float, metavar="HALF", help="stop when ± of the win rate is down to this")
     parser.add_argument("--seed", type=int, default=0, help="seed of the deals (0)")
     parser.add_argument("--rules", default="first_out", help=RULES_HELP)
     parser.add_argument("--reference", default="random", help="further candidates, as rows to compare: a comma list")
-    parser.add_argument("--threads", type=int, default=1, help="torch threads of networks (1)")
+    parser.add_argument(
+        "--adjust",
+        action="store_true",
+        help="also print win rates freed of the luck of the deals, by scripted bots and the ceiling on"
+        f" {CONTROL_DEALS} times as many",
+    )
+    add_workers(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw win rates (PNG, SVG or PDF)")
+    parser.add_argument("--replay", type=Path, metavar="RESULT", help="show the games of a deal of a result instead")
+    parser.add_argument("--deal", type=int, help="the deal to show; with --replay")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play, print the table, write the files."""
-    from devyatka_env.evaluation import Evaluation, evaluate
-    from devyatka_env.evaluation.report import plot, table, to_json
+    """Play, print the tables, write the files; or show a deal of a result."""
+    if options.replay is not None or options.deal is not None:
+        return _replay(options)
+    from devyatka_env.evaluation.report import plot, summary
+    from devyatka_env.evaluation.results import evaluation_result, write_result
 
-    rules = Rules.of(options.rules, **({} if options.seats is None else {"num_players": options.seats}))
+    if options.candidate is None:
+        raise ValueError("give a candidate, or --replay RESULT --deal N")
     check_writable(options.json)
     check_plot(options.plot)
-    references = comma_list(options.reference)
-    names = [options.candidate, *(name for name in references if name != options.candidate)]
-    candidates = [make_bot(name) for name in names]
-    field = comma_list(options.against)
-    opponents = make_opponents(field[0] if len(field) == 1 else field, rules.num_players - 1)
-    set_threads(options.threads)
-    results: list[Evaluation] = []
-    try:
-        for bot in candidates:
-            evaluate(bot, opponents, rules, 1)  # loads or compiles the kernels, so that games/s is that of play
-            progress = progress_line(bot.name, options.deals)
-            results.append(evaluate(bot, opponents, rules, options.deals, options.seed, progress))
-            if results[-1].interrupted:
-                break
-    except KeyboardInterrupt:
-        if not results:
-            raise
-    print(table(results))
+    names = [options.candidate, *(name for name in comma_list(options.reference) if name != options.candidate)]
+    bots = [make_bot(name) for name in names]
+    tables = _tables(options, bots)
+    if options.plot and len(tables) > 1:
+        raise ValueError(f"--plot draws one number of seats, not {options.seats}")
+    comparisons = _play(options, bots, tables)
+    if len(comparisons) > 1:
+        print(summary(comparisons))
     if options.json:
-        options.json.write_text(json.dumps(to_json(results[0], results[1:]), indent=1) + "\n", encoding="utf-8")
+        write_result(evaluation_result(comparisons), options.json)
     if options.plot:
-        plot(results, options.plot)
-    return 130 if results[-1].interrupted or len(results) < len(candidates) else 0
+        plot(comparisons[0], options.plot)
+    evaluations = [one for comparison in comparisons for one in comparison.evaluations]
+    if len(comparisons) < len(tables) or any(one.interrupted for one in evaluations):
+        return 130
+    return 1 if any(one.failure for one in evaluations) else 0
+
+
+def _tables(options: argparse.Namespace, bots: list[Bot]) -> list[tuple[Rules, list[Bot]]]:
+    """The rule set and the opponents of each number of seats.
+
+    Raises:
+        ValueError: a wrong number of opponents, or somebody who does not play the rules.
+    """
+    field, tables = comma_list(options.against), []
+    for seats in seat_counts(options.seats):
+        rules = Rules.of(options.rules, **({} if seats is None else {"num_players": seats}))
+        opponents = make_opponents(field[0] if len(field) == 1 else field, rules.num_players - 1)
+        for bot in (*bots, *opponents):
+            bot.check_rules(rules)
+        tables.append((rules, opponents))
+    return tables
+
+
+def _play(options: argparse.Namespace, bots: list[Bot], tables: list[tuple[Rules, list[Bot]]]) -> list[Comparison]:
+    """Play and print the tables, up to Ctrl-C."""
+    from devyatka_env.evaluation.arena import evaluate
+    from devyatka_env.evaluation.report import table
+
+    comparisons: list[Comparison] = []
+    with make_workers(options) as workers:
+        for rules, opponents in tables:
+            try:
+                if options.jobs == 1 and options.ray is None:  # load the kernels, so that games/s is that of play
+                    evaluate("greedy", "greedy", rules, 1)
+                comparisons.append(_compare(options, bots, opponents, rules, workers))
+            except KeyboardInterrupt:
+                if not comparisons:
+                    raise
+                break
+            print(table(comparisons[-1]), end="\n\n" if len(tables) > 1 else "\n", flush=True)
+            if comparisons[-1].evaluations[0].interrupted:
+                break
+    return comparisons
+
+
+def _compare(
+    options: argparse.Namespace, bots: list[Bot], opponents: list[Bot], rules: Rules, workers: Workers
+) -> Comparison:
+    from devyatka_env.evaluation.arena import compare
+
+    return compare(
+        bots,
+        opponents,
+        rules,
+        options.deals,
+        options.seed,
+        progress_line(f"{bots[0].name}, {rules.num_players} seats", options.deals),
+        workers=workers,
+        until_ci=options.until_ci,
+        move_seconds=options.move_seconds,
+        adjust=CONTROL_DEALS if options.adjust else 0,
+    )
+
+
+def _replay(options: argparse.Namespace) -> int:
+    """Show the games of a deal of a result file, move by move."""
+    from devyatka_env.evaluation.replay import replay_deal
+    from devyatka_env.evaluation.results import read_result
+
+    if options.replay is None or options.deal is None:
+        raise ValueError("--replay RESULT and --deal N go together")
+    tables = read_result(options.replay, "evaluation")["tables"]
+    seats = [int(one["rules"]["num_players"]) for one in tables]
+    (wanted,) = seat_counts(options.seats) if options.seats else [seats[0]]
+    if wanted not in seats:
+        raise ValueError(f"{options.replay} has tables of {', '.join(map(str, seats))} seats, not of {wanted}")
+    played = tables[seats.index(wanted)]
+    row = played["candidates"][0]
+    if options.candidate is not None:
+        known = {one["candidate"]: one for one in played["candidates"]}
+        if options.candidate not in known:
+            raise ValueError(f"{options.replay} has candidates {', '.join(known)}, not {options.candidate!r}")
+        row = known[options.candidate]
+    if not 0 <= options.deal < row["deals"]:
+        raise ValueError(f"deal must be 0 to {row['deals'] - 1}, the deals that were played, not {options.deal}")
+    rules = Rules.of(played["rules_text"])
+    players = [row["candidate"], *played["against"]]
+    start = Game.deal(rules, played["seed"], options.deal)
+    print(*paragraph(f"{rules}, deal {options.deal} of seed {played['seed']}"), "", start, sep="\n")
+    for seat, end in enumerate(replay_deal([make_bot(name) for name in players], rules, played["seed"], options.deal)):
+        seated = ", ".join(f"seat {k} {players[(k - seat) % len(players)]}" for k in range(len(players)))
+        print("", *paragraph(seated, "== "), *course(start, end, "Moves"), "", *ending(end), sep="\n")
+        print(*paragraph(end.position), sep="\n")
+    return 0

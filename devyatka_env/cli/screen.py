@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from devyatka_env.cards import Deck, iter_mask
+from devyatka_env.game import Game
+from devyatka_env.notation import action_text
 
 MAX_WIDTH = 100  # columns
 
@@ -79,3 +81,34 @@ def payoff_words(payoff: str, num_players: int) -> str:
         "points": "the card points left, negative",
         "bank": "money taken from the bank less money paid",
     }[payoff]
+
+
+def course(game: Game, end: Game, title: str) -> list[str]:
+    """The moves from ``game`` on to its ``end``: a row a seat, a column a round."""
+    n, pass_action = game.num_players, game.rules.pass_action
+    rounds: list[dict[int, str]] = [{}]
+    row = -1
+    for seat, action in end.history[len(game.history) :]:
+        if (seat - game.turn) % n <= row:
+            rounds.append({})
+        row = (seat - game.turn) % n
+        rounds[-1][seat] = "–" if action == pass_action else action_text(action, game.rules)
+    lines = [f"{title}, a column a round (– passes)"]
+    room = (width() - len("  seat 0 ")) // 4
+    for first in range(0, len(rounds), room):
+        lines += [""] if first else []
+        for seat in ((game.turn + k) % n for k in range(n)):
+            cells = "".join(cards.get(seat, "").rjust(4) for cards in rounds[first : first + room])
+            lines += [f"  seat {seat} {cells}".rstrip()] if cells.strip() else []
+    return lines
+
+
+def ending(end: Game) -> list[str]:
+    """The result of a finished deal, a line a seat."""
+    result, deck = end.result(), end.rules.deck
+    rows = []
+    for seat, mask in enumerate(end.hand_masks):
+        figures = [f"place {result.places[seat]}", f"payoff {signed(result.payoffs[seat])}"]
+        left = "  ".join(hand_by_suit(mask, deck)) or "no cards left"
+        rows.append(["", f"seat {seat}", *figures, plural(result.passes[seat], "pass"), left])
+    return [f"Its end ({result.reason.replace('_', ' ')})", *columns(rows)]

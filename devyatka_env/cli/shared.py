@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from devyatka_env.bots import bot_names
-from devyatka_env.rules import PRESETS
+from devyatka_env.rules import MAX_PLAYERS, PRESETS
 
 if TYPE_CHECKING:
     from devyatka_env.evaluation import Estimate
     from devyatka_env.evaluation.arena import Progress
+    from devyatka_env.evaluation.workers import Workers
 
 # What `add_subparsers` returns: where a command adds its parser.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -23,8 +24,9 @@ PLOT_ENDINGS = (".png", ".svg", ".pdf")
 RULES_HELP = f"a preset ({', '.join(PRESETS)}), field=value words after it if wanted, or a YAML file"
 BOTS_HELP = (
     f"A bot is a name ({', '.join(bot_names())}; `devyatka bots` describes them), with parameters as in"
-    " name:key=value:key=value where it has some, or the folder of a checkpoint. PATH+sample draws its cards by"
-    " probability instead of playing the most probable; PATH+any_rules plays rules it was not trained for."
+    " name:key=value:key=value where it has some, the folder of a checkpoint, or module:name of your own code."
+    " PATH+sample draws its cards by probability instead of playing the most probable; PATH+any_rules plays rules it"
+    " was not trained for."
 )
 
 
@@ -57,6 +59,47 @@ def check_plot(path: Path | None, option: str = "--plot") -> None:
         raise ValueError(f"{option} writes {', '.join(PLOT_ENDINGS)}, not {path.name!r}")
     if path is not None and find_spec("matplotlib") is None:
         raise ImportError(f"{option} needs matplotlib: pip install 'devyatka-env[train]'")
+
+
+def seat_counts(text: str | None) -> list[int | None]:
+    """Numbers of seats from ``4``, ``2,3,4`` or ``2-6``; ``[None]``, what the rules say, for nothing.
+
+    Raises:
+        ValueError: anything else, or one twice.
+    """
+    if text is None:
+        return [None]
+    counts: list[int] = []
+    for part in comma_list(text):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError(f"seats must be like 4, 2,3,4 or 2-6, not {text!r}")
+        counts += range(int(first), int(last or first) + 1)
+    if not counts or len(set(counts)) < len(counts) or not set(counts) <= set(range(2, MAX_PLAYERS + 1)):
+        raise ValueError(f"seats must be different numbers from 2 to {MAX_PLAYERS}, not {text!r}")
+    return list(counts)
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add the options of who plays, and how long a move may take."""
+    parser.add_argument("--jobs", type=int, default=1, help="processes to play on (1)")
+    parser.add_argument("--ray", metavar="ADDRESS", help="a Ray cluster to play on: its address, auto, or local")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads of each process (1)")
+    parser.add_argument("--move-seconds", type=float, default=5.0, help="a bot that takes longer has failed (5)")
+
+
+def make_workers(options: argparse.Namespace) -> Workers:
+    """The workers of `add_workers`' options.
+
+    Raises:
+        ValueError: a number below one, or no time at all for a move.
+    """
+    from devyatka_env.evaluation.workers import Workers
+
+    if not options.move_seconds > 0:
+        raise ValueError(f"move-seconds must be above 0, not {options.move_seconds:g}")
+    set_threads(options.threads)
+    return Workers(options.jobs, options.ray, options.threads)
 
 
 def set_threads(threads: int) -> None:

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from devyatka_env.cards import CardTextError, iter_mask
-from devyatka_env.cli.screen import columns, flow, hand_by_suit, paragraph, payoff_words, plural, signed, width
+from devyatka_env.cli.screen import (
+    columns,
+    course,
+    ending,
+    flow,
+    hand_by_suit,
+    paragraph,
+    payoff_words,
+    plural,
+    signed,
+)
 from devyatka_env.cli.shared import RULES_HELP, Commands
 from devyatka_env.game import Game
 from devyatka_env.notation import action_text
@@ -28,7 +38,8 @@ def add(commands: Commands) -> None:
         "solve",
         help="the exact value of every card when all hands are open",
         description="The exact value of every card that the seat on turn may lay, all hands being open, with the reason"
-        " and the line of best play. At two seats that is the truth about the deal: who sees one hand knows the other.",
+        " and the line of best play. At two seats with the whole pack dealt that is the truth about the deal: who sees"
+        " one hand knows the other.",
         epilog=f"A position is '{POSITION_FORM}' (what `Game.position` gives), or the hands of a fresh deal alone, with"
         " '/' between the seats. Cards: 9♦, 9D, TD, 10h; in Russian Дп, 10б.",
     )
@@ -137,19 +148,19 @@ def _answer(game: Game, max_states: int | None) -> _Answer:
         ) from error
 
 
-def _small_deal(game: Game) -> Game:
-    """A deal whose solution loads or compiles the kernels, so that the seconds shown are those of the search."""
-    return Game.deal(Rules.of(num_players=game.num_players, num_suits=2, ranks="89T", payoff=game.rules.payoff))
-
-
 def _two_seats(game: Game) -> _Answer:
     from devyatka_env.solver import solve
 
-    solve(_small_deal(game))
-    exact = solve(game)
+    exact, rules = solve(game), game.rules
+    meaning = [f"value: what best play of both seats gives seat {game.turn}: {_two_seat_words(game)}."]
+    if rules.cards_per_seat is not None and 2 * rules.cards_per_seat < rules.deck.num_cards:
+        meaning.append(
+            "Cards are out of play, so the seats do not know each other's hands; these are the values of open hands,"
+            " which honest play cannot count on."
+        )
     return _Answer(
         columns={"value": exact.values},
-        meaning=(f"value: what best play of both seats gives seat {game.turn}: {_two_seat_words(game)}.",),
+        meaning=tuple(meaning),
         best=exact.best,
         end=_play(game, exact),
         cost={"value": (exact.states, exact.seconds)},
@@ -160,8 +171,6 @@ def _two_seats(game: Game) -> _Answer:
 def _more_seats(game: Game, limit: int) -> _Answer:
     from devyatka_env.solver import max_n, paranoid
 
-    small = _small_deal(game)
-    max_n(small), paranoid(small)
     each, floor = max_n(game, max_states=limit), paranoid(game, max_states=limit)
     return _Answer(
         columns={"value": each.values, "floor": floor.values},
@@ -227,8 +236,8 @@ def _report(game: Game, origin: str, answer: _Answer, effects: Mapping[int, Effe
         _seats(game),
         _table(game, answer, effects),
         [line for words in answer.meaning for line in paragraph(words)],
-        _line(game, answer.end),
-        _end(answer.end),
+        course(game, answer.end, "Best line"),
+        ending(answer.end),
     ]
     costs = [
         f"{name}: {plural(count, 'position')} in {seconds:.3f} s" for name, (count, seconds) in answer.cost.items()
@@ -271,37 +280,6 @@ def _table(game: Game, answer: _Answer, effects: Mapping[int, Effect]) -> list[s
         values = [signed(column[action]) for column in answer.columns.values()]
         rows.append(["*" if action in answer.best else "", card, *values, _why(effect, game.turn)])
     return columns(rows)
-
-
-def _line(game: Game, end: Game) -> list[str]:
-    """The best line: a row a seat, a column a round."""
-    n, pass_action = game.num_players, game.rules.pass_action
-    rounds: list[dict[int, str]] = [{}]
-    row = -1
-    for seat, action in end.history[len(game.history) :]:
-        if (seat - game.turn) % n <= row:
-            rounds.append({})
-        row = (seat - game.turn) % n
-        rounds[-1][seat] = "–" if action == pass_action else action_text(action, game.rules)
-    lines = ["Best line, a column a round (– passes)"]
-    room = (width() - len("  seat 0 ")) // 4
-    for first in range(0, len(rounds), room):
-        lines += [""] if first else []
-        for seat in ((game.turn + k) % n for k in range(n)):
-            cells = "".join(cards.get(seat, "").rjust(4) for cards in rounds[first : first + room])
-            lines += [f"  seat {seat} {cells}".rstrip()] if cells.strip() else []
-    return lines
-
-
-def _end(end: Game) -> list[str]:
-    """Its result, a line a seat."""
-    result, deck = end.result(), end.rules.deck
-    rows = []
-    for seat, mask in enumerate(end.hand_masks):
-        figures = [f"place {result.places[seat]}", f"payoff {signed(result.payoffs[seat])}"]
-        left = "  ".join(hand_by_suit(mask, deck)) or "no cards left"
-        rows.append(["", f"seat {seat}", *figures, plural(result.passes[seat], "pass"), left])
-    return [f"Its end ({_reason(result.reason)})", *columns(rows)]
 
 
 def _content(game: Game, answer: _Answer, effects: Mapping[int, Effect]) -> dict[str, Any]:

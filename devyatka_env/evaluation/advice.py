@@ -17,8 +17,9 @@ from devyatka_env.bots.play import play_on
 from devyatka_env.bots.search import CHANCE
 from devyatka_env.cards import iter_mask
 from devyatka_env.deals import Deals
-from devyatka_env.evaluation.stats import Z95, Estimate, Mean
+from devyatka_env.evaluation.stats import Z95, Estimate, mean_of
 from devyatka_env.records import States, rules_record
+from devyatka_env.solver.solution import Frozen
 from devyatka_env.view import PlayerView
 
 WORLDS = 1000
@@ -26,7 +27,7 @@ CANDIDATES_A_WORLD = 10  # deals from which `reader` draws one
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(Frozen):
     """What each legal card of a view is worth, by card id.
 
     Attributes:
@@ -102,18 +103,18 @@ def _prepared(spec: BotSpec, worlds: int | None) -> tuple[Bot, int]:
 
 def _searched(bot: PimcBot, belief: Belief, worlds: int, seed: int) -> Advice:
     """What the bot's search finds, from the same randomness as its choice."""
-    view, word = belief.view, _word(seed)
-    found = bot.evaluate_cards(view, int(word[0]))
-    value = {card: one.value for card, one in found.items() if not np.isnan(one.value)}
+    view = belief.view
+    found = bot.evaluate_cards(view, np.random.default_rng(seed))
+    value = {card: one.value for card, one in found.items() if one.value is not None}
     payoff = {}
     for card, one in found.items():
-        mean, error = one.payoff
-        payoff[card] = Estimate(mean, mean - Z95 * error, mean + Z95 * error, worlds)
+        half = Z95 * one.payoff_error
+        payoff[card] = Estimate(one.payoff, one.payoff - half, one.payoff + half, worlds)
     return Advice(
         bot=bot.name,
-        card=_choice(bot, view, word),
+        card=_choice(bot, view, _word(seed)),
         payoff=payoff,
-        win={card: _share(one.win[0], worlds) for card, one in found.items()},
+        win={card: _share(one.win, worlds) for card, one in found.items()},
         value=value,
         notes=_search_notes(bot, belief, worlds, bool(value)),
     )
@@ -144,6 +145,7 @@ def _search_notes(bot: PimcBot, belief: Belief, worlds: int, has_values: bool) -
 
 
 def _word(seed: int) -> NDArray[np.uint64]:
+    """The randomness of the bot's choice: what a searching bot draws from ``default_rng(seed)``."""
     return np.random.default_rng(seed).integers(0, 2**64, size=1, dtype=np.uint64)
 
 
@@ -192,9 +194,9 @@ def _played_out(bot: Bot, belief: Belief, worlds: int, seed: int) -> Advice:
     return Advice(
         bot=bot.name,
         card=advised,
-        payoff={card: _mean(row) for card, row in rows.items()},
+        payoff={card: mean_of(row) for card, row in rows.items()},
         win={card: _share(float(row.mean()), count) for card, row in zip(cards, wins, strict=True)},
-        behind={card: _mean(row - rows[advised]) for card, row in rows.items() if card != advised},
+        behind={card: mean_of(row - rows[advised]) for card, row in rows.items() if card != advised},
         exact=every,
         notes=(f"Each card was played in {deals}, with {bot.name} in every seat to the end, yours too.",),
     )
@@ -207,9 +209,3 @@ def _every_world(belief: Belief) -> States:
     for world, held in zip(worlds, hands, strict=True):
         engine.reveal(world, rules_record(belief.view.rules)[0], held)
     return worlds
-
-
-def _mean(values: NDArray[np.float64]) -> Estimate:
-    running = Mean()
-    running.add(values)
-    return running.estimate()

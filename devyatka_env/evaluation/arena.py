@@ -1,27 +1,42 @@
-"""Duplicate deals: every deal is played once with the candidate in each seat, the opponents in the rest.
+"""The arena: candidates over duplicate deals, on one process or many, to a number of deals or to a precision.
 
-The luck of the deal falls on every seat alike, so it cancels; intervals are computed over deals, not over games, since
-the games of one deal are not independent. A bot's coin flips are a function of deal, seat and moment
-(`records.decision_word`), so two candidates meet the same luck.
+Results are streamed: only sums are kept (`stats.Moments`), so ten million deals take the memory of ten thousand. Chunks
+of deals are added in their order whoever played them, so the figures do not depend on the number of workers.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from devyatka_env.bots import Bot, BotSpec, make_bot, make_opponents
-from devyatka_env.bots.play import play_on
-from devyatka_env.deals import Deals
-from devyatka_env.evaluation.stats import Estimate, Mean
+from devyatka_env.bots import BotError, BotSpec, make_bot, make_opponents
+from devyatka_env.evaluation.duplicate import (
+    FIGURES,
+    Chunk,
+    Failure,
+    Field,
+    control_names,
+    num_columns,
+    play_chunk,
+    play_controls,
+)
+from devyatka_env.evaluation.stats import Adjusted, Estimate, Moments, adjust_mean, holm
+from devyatka_env.evaluation.workers import WorkerError, Workers
+from devyatka_env.records import check_seed
 from devyatka_env.rules import Rules
 
 # Games in flight at once: enough for batched networks, few enough that records and observations stay in cache.
 GAMES_AT_ONCE = 4096
+# The first chunks are small, so that slow bots have something to show soon; each is four times the one before.
+FIRST_DEALS = 16
+# Before so many deals an interval is too rough to stop by.
+MIN_DEALS_TO_STOP = 1000
+# What a move may take, by default: far more than any search here, far less than a night.
+MOVE_SECONDS = 5.0
 
 Progress = Callable[[int, Estimate], None]
 
@@ -35,8 +50,8 @@ class Evaluation:
         against: names of the opponents, clockwise from the candidate.
         rules: the rule set.
         seed: seed of the deals.
-        deals: deals played, each `rules.num_players` times.
-        seconds: wall time.
+        deals: deals played, 0 to ``deals - 1``, each `rules.num_players` times.
+        seconds: of play, those of several workers added up.
         win_rate: share of first places, a shared one divided.
         mean_place: mean place, a shared one counted as the mean of the places it spans.
         mean_payoff: mean payoff of the rules.
@@ -44,8 +59,11 @@ class Evaluation:
         win_rate_by_seat: the win rate in each seat.
         win_rate_opening: the win rate in games that the candidate opened.
         win_rate_not_opening: the win rate in the others.
+        place_rates: share of each place, a shared one divided.
         interrupted: whether it was stopped before all deals were played.
         cheats: names of players that were shown all hands.
+        failure: the failure that ended it early, if one did.
+        adjusted: the win rate freed of the luck that is known of the deals, if that was asked for.
     """
 
     candidate: str
@@ -61,13 +79,52 @@ class Evaluation:
     win_rate_by_seat: tuple[Estimate, ...]
     win_rate_opening: Estimate
     win_rate_not_opening: Estimate
+    place_rates: tuple[Estimate, ...]
     interrupted: bool
     cheats: tuple[str, ...]
+    failure: Failure | None = None
+    adjusted: Adjusted | None = None
 
     @property
     def games(self) -> int:
         """Games played."""
         return self.deals * self.rules.num_players
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One candidate less another, deal by deal on the same deals.
+
+    Attributes:
+        candidate: the one.
+        reference: the other.
+        win_rate: difference of their win rates.
+        mean_payoff: difference of their mean payoffs.
+        p_value: two-sided, that the win rates are equal.
+        p_adjusted: the same, adjusted for the number of differences looked at (`stats.holm`).
+    """
+
+    candidate: str
+    reference: str
+    win_rate: Estimate
+    mean_payoff: Estimate
+    p_value: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How candidates did on the same deals against the same opponents.
+
+    Attributes:
+        evaluations: by candidate, in the order given.
+        differences: the first less each of the others, as far as both played every deal.
+        seconds: wall time.
+    """
+
+    evaluations: tuple[Evaluation, ...]
+    differences: tuple[Difference, ...]
+    seconds: float
 
 
 def evaluate(
@@ -77,6 +134,8 @@ def evaluate(
     deals: int,
     seed: int = 0,
     progress: Progress | None = None,
+    *,
+    workers: Workers | None = None,
 ) -> Evaluation:
     """Play ``deals`` duplicate deals. Ctrl-C stops it early with the result of the deals played so far.
 
@@ -87,99 +146,234 @@ def evaluate(
         deals: number of deals, each played ``rules.num_players`` times.
         seed: seed of the deals and of the bots' coin flips.
         progress: called with the deals played and the win rate so far, now and then.
+        workers: who plays; by default this process.
 
     Raises:
         ValueError: a wrong number of opponents or deals, or a bot that does not play these rules.
-        BotError: a bot failed or chose an illegal action.
+        BotError: a bot failed or chose an illegal action. `compare` keeps what was played until then.
+    """
+    result = compare([candidate], opponents, rules, deals, seed, progress, workers=workers, move_seconds=None)
+    (evaluation,) = result.evaluations
+    failure = evaluation.failure
+    if failure is not None:
+        raise BotError(failure.message, failure.bot, failure.deal)
+    return evaluation
+
+
+def compare(
+    candidates: Sequence[BotSpec],
+    opponents: BotSpec | Sequence[BotSpec],
+    rules: Rules | str,
+    deals: int,
+    seed: int = 0,
+    progress: Progress | None = None,
+    *,
+    workers: Workers | None = None,
+    until_ci: float | None = None,
+    move_seconds: float | None = MOVE_SECONDS,
+    adjust: int = 0,
+) -> Comparison:
+    """Play the same duplicate deals with each candidate. Ctrl-C stops it early with the deals played so far.
+
+    A bot that fails ends the games of its candidate, whose evaluation says so; the others play on.
+
+    Args:
+        candidates: the bots in question (as `make_bot` takes them); the first is compared with each of the others.
+        opponents: the other seats: one bot for all, or one each, clockwise from the candidate.
+        rules: the rule set (as `Rules.of` takes it). Of a match every deal is counted by itself.
+        deals: number of deals, each played ``rules.num_players`` times with each candidate.
+        seed: seed of the deals and of the bots' coin flips.
+        progress: called with the deals played and the first candidate's win rate so far, now and then.
+        workers: who plays; by default this process.
+        until_ci: stop before ``deals`` when half the 95 % interval of the first candidate's win rate is at most this.
+        move_seconds: a bot that takes longer for a move has failed; ``None`` for no limit.
+        adjust: also adjust the win rates for what `control_names` know of the deals, whose means are measured over this
+            many times as many deals; 0 for no adjustment.
+
+    Raises:
+        ValueError: no candidate, a wrong number of opponents or deals, or a bot that does not play these rules.
+        WorkerError: a bot cannot be sent to other processes.
+    """
+    field = make_field(candidates, opponents, rules, seed, move_seconds)
+    if adjust:
+        field = dataclasses.replace(field, controls=control_names(field))
+    check_deals(deals)
+    if until_ci is not None and not until_ci > 0:
+        raise ValueError(f"until_ci must be above 0, not {until_ci}")
+    tally = Tally(field)
+    start = time.perf_counter()
+    interrupted = False
+    workers = workers or Workers()
+    chunks = play_chunks(field, deals, workers)
+    try:
+        for chunk in chunks:
+            tally.add(chunk)
+            if not tally.playing:
+                break
+            estimate = tally.first_win_rate()
+            if progress:
+                progress(tally.joint.count, estimate)
+            if until_ci and tally.joint.count >= MIN_DEALS_TO_STOP and estimate.half_width <= until_ci:
+                break
+        played = tally.joint.count
+        for more in workers.map(play_controls, field, spans(adjust * played, field.rules.num_players, played)):
+            tally.controls.add(more)
+    except KeyboardInterrupt:
+        if not tally.joint.count:
+            raise
+        interrupted = True
+    except WorkerError as error:
+        if not tally.joint.count:
+            raise
+        tally.fail_all(str(error))
+    finally:
+        chunks.close()
+    return tally.result(time.perf_counter() - start, interrupted)
+
+
+def make_field(
+    candidates: Sequence[BotSpec],
+    opponents: BotSpec | Sequence[BotSpec],
+    rules: Rules | str,
+    seed: int,
+    move_seconds: float | None = None,
+) -> Field:
+    """A field of bots that play these rules.
+
+    Raises:
+        ValueError: no candidate, a wrong number of opponents, or a bot that does not play these rules.
     """
     rules = Rules.of(rules)
-    n = rules.num_players
-    bots = [make_bot(candidate), *make_opponents(opponents, n - 1)]
+    if not candidates:
+        raise ValueError("no candidate given")
+    players = tuple(make_bot(one) for one in candidates), tuple(make_opponents(opponents, rules.num_players - 1))
+    for bot in (*players[0], *players[1]):
+        bot.check_rules(rules)
+    return Field(*players, rules, check_seed(seed), move_seconds)
+
+
+def check_deals(deals: int) -> None:
+    """Refuse a number of deals that is none.
+
+    Raises:
+        ValueError: not a whole number from 1.
+    """
     if not isinstance(deals, int | np.integer):
         raise ValueError(f"deals must be a whole number, not {deals!r}")
     if deals < 1:
         raise ValueError(f"deals must be at least 1, not {deals}")
-    for bot in bots:
-        bot.check_rules(rules)
-    tally = _Tally(n)
-    per_chunk = max(1, GAMES_AT_ONCE // n)
-    start = time.perf_counter()
-    played, interrupted = 0, False
-    try:
-        while played < deals:
-            count = min(per_chunk, deals - played)
-            indices = np.arange(played, played + count)
-            tally.add(*_play_rotations(bots, rules, indices, seed))
-            played += count
-            if progress:
-                progress(played, tally.win.estimate())
-    except KeyboardInterrupt:
-        if not played:
-            raise
-        interrupted = True
-    return Evaluation(
-        candidate=bots[0].name,
-        against=tuple(bot.name for bot in bots[1:]),
-        rules=rules,
-        seed=seed,
-        deals=played,
-        seconds=time.perf_counter() - start,
-        win_rate=tally.win.estimate(),
-        mean_place=tally.place.estimate(),
-        mean_payoff=tally.payoff.estimate(),
-        mean_cards_left=tally.cards.estimate(),
-        win_rate_by_seat=tuple(mean.estimate() for mean in tally.by_seat),
-        win_rate_opening=tally.opening.estimate(),
-        win_rate_not_opening=tally.not_opening.estimate(),
-        interrupted=interrupted,
-        cheats=tuple(sorted({bot.name for bot in bots if bot.sees_all_hands})),
-    )
 
 
-def _play_rotations(
-    bots: Sequence[Bot], rules: Rules, indices: NDArray[np.int64], seed: int
-) -> tuple[Deals, NDArray[np.int64]]:
-    """Play each deal once with bot 0 in every seat; game ``d * n + k`` has it in seat ``k``."""
-    n = rules.num_players
-    unique = list(dict.fromkeys(bots))  # one call for all seats that the same bot holds
-    numbers = np.array([unique.index(bot) for bot in bots])
-    seats = np.tile(np.arange(n), len(indices))
-    seating = numbers[(np.arange(n)[None, :] - seats[:, None]) % n]
-    games = Deals(rules, np.repeat(indices, n), seed)
-    play_on(games, unique, seating, games.all)
-    return games, seats
+def spans(deals: int, num_players: int, first: int = 0) -> Iterator[tuple[int, int]]:
+    """The chunks ``(first, count)`` in which deals up to ``deals`` are played."""
+    size, most = FIRST_DEALS, max(1, GAMES_AT_ONCE // num_players)
+    while first < deals:
+        count = min(size, most, deals - first)
+        yield first, count
+        first, size = first + count, 4 * size
 
 
-class _Tally:
-    """Running means over deals of the candidate's games."""
-
-    def __init__(self, num_players: int) -> None:
-        self.win, self.place, self.payoff, self.cards = Mean(), Mean(), Mean(), Mean()
-        self.by_seat = [Mean() for _ in range(num_players)]
-        self.opening, self.not_opening = Mean(), Mean()
-
-    def add(self, games: Deals, seats: NDArray[np.int64]) -> None:
-        """Count finished games, ``n`` a deal, the candidate in ``seats [B]``."""
-        n = games.rules.num_players
-        rows = games.all
-        places = games.states["places"][:, :n].astype(np.float64)
-        mine = places[rows, seats]
-        sharing = (places == mine[:, None]).sum(1)
-        win = np.where(mine == 1, 1.0 / sharing, 0.0).reshape(-1, n)
-        self.win.add(win.mean(1))
-        self.place.add((mine + (sharing - 1) / 2).reshape(-1, n).mean(1))
-        self.payoff.add(games.payoffs(rows)[rows, seats].reshape(-1, n).mean(1))
-        self.cards.add(games.states["cards_left"][rows, seats].astype(np.float64).reshape(-1, n).mean(1))
-        for seat, mean in enumerate(self.by_seat):
-            mean.add(win[:, seat])
-        opened = (games.states["opener"] == seats).reshape(-1, n)
-        self.opening.add(_masked_mean(win, opened))
-        self.not_opening.add(_masked_mean(win, ~opened))
+def play_chunks(field: Field, deals: int, workers: Workers, first: int = 0) -> Generator[Chunk]:
+    """Play deals ``first`` to ``deals - 1``, chunk by chunk, in their order."""
+    return workers.map(play_chunk, field, spans(deals, field.rules.num_players, first))
 
 
-def _masked_mean(values: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Mean of each row over the masked entries; NaN for a row with none."""
-    count = mask.sum(1)
-    with np.errstate(invalid="ignore"):
-        mean: NDArray[np.float64] = (values * mask).sum(1) / count
-    return mean
+class Tally:
+    """The sums of a field's chunks.
+
+    Attributes:
+        field: who plays.
+        joint: the columns of all candidates that are still playing, then the controls.
+        playing: their numbers.
+        controls: the controls, also of deals beyond those of ``joint``.
+    """
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self._columns = num_columns(field.rules.num_players)
+        self.playing = list(range(len(field.candidates)))
+        self.joint = Moments(self._columns * len(self.playing) + len(field.controls))
+        self.controls = Moments(len(field.controls))
+        self._ended: dict[int, tuple[Moments, Failure]] = {}
+        self._seconds = [0.0] * len(self.playing)
+
+    def add(self, chunk: Chunk) -> None:
+        """Take in the next chunk; candidates whose games failed in it end with what they had before."""
+        for k in [k for k in self.playing if k in chunk.failures]:
+            self._end(k, chunk.failures[k])
+        for k in self.playing:
+            self._seconds[k] += chunk.seconds[k]
+        controls = range(self._columns * len(self.field.candidates), len(chunk.moments.means))
+        columns = [k * self._columns + c for k in self.playing for c in range(self._columns)]
+        self.joint.add(chunk.moments.columns([*columns, *controls]))
+        self.controls.add(chunk.moments.columns(controls))
+
+    def fail_all(self, message: str) -> None:
+        """End every candidate: nobody knows whose fault it was."""
+        for k in list(self.playing):
+            self._end(k, Failure("", self.joint.count, message))
+
+    def _end(self, k: int, failure: Failure) -> None:
+        self._ended[k] = self._of(k), failure
+        gone = self._span(k)
+        self.joint = self.joint.columns([c for c in range(len(self.joint.means)) if c not in gone])
+        self.playing.remove(k)
+
+    def _span(self, k: int) -> range:
+        """The columns of a candidate that is playing."""
+        first = self.playing.index(k) * self._columns
+        return range(first, first + self._columns)
+
+    def _of(self, k: int) -> Moments:
+        return self.joint.columns(self._span(k))
+
+    def first_win_rate(self) -> Estimate:
+        """The win rate so far of the first candidate that is still playing."""
+        return self.joint.column(0)
+
+    def result(self, seconds: float, interrupted: bool) -> Comparison:
+        """What all deals taken in so far say."""
+        evaluations = tuple(self._evaluation(k, interrupted) for k in range(len(self.field.candidates)))
+        return Comparison(evaluations, self._differences(), seconds)
+
+    def _evaluation(self, k: int, interrupted: bool) -> Evaluation:
+        field, n = self.field, self.field.rules.num_players
+        moments, failure = self._ended[k] if k in self._ended else (self._of(k), None)
+        estimates = [moments.column(c) for c in range(self._columns)]
+        figures = dict(zip(FIGURES, estimates, strict=False))
+        players = field.seating(k)
+        return Evaluation(
+            candidate=players[0].name,
+            against=tuple(bot.name for bot in players[1:]),
+            rules=field.rules,
+            seed=field.seed,
+            deals=moments.count,
+            seconds=self._seconds[k],
+            **figures,
+            win_rate_by_seat=tuple(estimates[len(FIGURES) : len(FIGURES) + n]),
+            place_rates=tuple(estimates[len(FIGURES) + n :]),
+            interrupted=interrupted,
+            cheats=tuple(sorted({bot.name for bot in players if bot.sees_all_hands})),
+            failure=failure,
+            adjusted=self._adjusted(k) if field.controls and k in self.playing else None,
+        )
+
+    def _adjusted(self, k: int) -> Adjusted:
+        controls = range(len(self.joint.means) - len(self.field.controls), len(self.joint.means))
+        return adjust_mean(self.joint.columns([self._span(k)[0], *controls]), self.controls)
+
+    def _differences(self) -> tuple[Difference, ...]:
+        if 0 not in self.playing or not self.joint.count:
+            return ()
+        found = []
+        for k in self.playing[1:]:
+            weights = np.zeros(len(self.joint.means))
+            weights[self._span(0)[0]], weights[self._span(k)[0]] = 1, -1
+            payoff = FIGURES.index("mean_payoff")
+            found.append((k, self.joint.estimate(weights), self.joint.estimate(np.roll(weights, payoff))))
+        adjusted = holm([wins.p_value for _, wins, _ in found])
+        names = [bot.name for bot in self.field.candidates]
+        return tuple(
+            Difference(names[0], names[k], wins, payoff, wins.p_value, p)
+            for (k, wins, payoff), p in zip(found, adjusted, strict=True)
+        )
