@@ -10,17 +10,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from devyatka_env.bots import make_bot, make_opponents
+from devyatka_env.bots import make_bot
 from devyatka_env.bots.catalogue import HEADING, bot_rows
-from devyatka_env.bots.scripted import SCRIPTED
-from devyatka_env.evaluation import evaluate
 from devyatka_env.game import Game
 from devyatka_env.observation import observation_layout
 from devyatka_env.render import draw_rgb
 from devyatka_env.rules import PRESETS, Rules
 
 ROOT = Path(__file__).resolve().parents[1]
-STRENGTH_DEALS = 20_000
 
 
 def presets_table() -> str:
@@ -46,20 +43,20 @@ def observation_table() -> str:
     return f"{layout.markdown()}\n\nLength {layout.size}, layout hash `{layout.hash}`."
 
 
-def strength_table(deals: int = STRENGTH_DEALS) -> str:
-    """Scripted bots against fields of one kind, 2 to 6 seats."""
+def ladder_table() -> str:
+    """Win rates of all shipped bots and checkpoints, from docs/ladder.json (`benchmarks.ladder`)."""
+    ladder = json.loads((ROOT / "docs" / "ladder.json").read_text(encoding="utf-8"))
     lines = [
-        "| candidate | against | 2 seats | 3 seats | 4 seats | 5 seats | 6 seats |",
-        "|---|---|---|---|---|---|---|",
+        "| candidate | against | 2 seats | 3 seats | 4 seats | 5 seats | 6 seats | deals |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for candidate, against in (("greedy", "random"), *((bot.name, "greedy") for bot in SCRIPTED)):
-        cells = []
-        for seats in range(2, 7):
-            opponents = make_opponents(against, seats - 1)
-            win_rate = evaluate(make_bot(candidate), opponents, Rules.of(num_players=seats), deals).win_rate
-            cells.append(str(win_rate))
-        lines.append(f"| {' | '.join([candidate, against, *cells])} |")
-    lines.append(f"| chance | | {' | '.join(f'{1 / seats:.4f}' for seats in range(2, 7))} |")
+    for result in ladder.values():
+        found = [table["candidates"][0] for table in result["tables"]]
+        cells = [f"{one['win_rate']:.4f} ± {(one['win_rate_ci95'][1] - one['win_rate']):.4f}" for one in found]
+        name = f"`{found[0]['candidate']}`" + (" (sees all hands)" if found[0]["cheats"] else "")
+        against = f"`{result['tables'][0]['against'][0]}`"
+        lines.append(f"| {' | '.join([name, against, *cells, format(found[0]['deals'], ',')])} |")
+    lines.append(f"| chance | | {' | '.join(f'{1 / seats:.4f}' for seats in range(2, 7))} | |")
     return "\n".join(lines)
 
 
@@ -159,7 +156,7 @@ def draw_game() -> None:
 
 # Page, and the tables in it: each is made by the function ``NAME_table``.
 PAGES = {
-    "README.md": ("bots", "presets", "observation", "strength"),
+    "README.md": ("bots", "presets", "observation", "ladder"),
     "docs/exact.md": ("two_seats", "opener"),
 }
 

@@ -440,3 +440,17 @@ def test_evaluate__plays_a_bot_of_the_users_own_module(capsys: Capture) -> None:
     )
     assert run("my_agents:Low", "--against", "my_agents:high", "--deals", "20") == 0
     assert list(rows_of(capsys.readouterr().out, "candidate")) == ["my_agents:Low", "random"]
+
+
+def test_result_files__have_exactly_the_keys_of_their_page() -> None:
+    assert run("greedy", "--deals", "20", "--json", "out.json") == 0
+    result = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    table_ = result["tables"][0]
+    found = [result, table_, table_["candidates"][0], table_["differences"][0]]
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("## Result files")[2]
+    tables = page.split("| key | content |\n|---|---|\n")[1:]
+    documented = []
+    for rows in tables:
+        lines = [line for line in rows.splitlines() if line.startswith("| ")]
+        documented.append([key for line in lines for key in re.findall(r"`(\w+)`", line.split("|")[1])])
+    assert [sorted(one) for one in documented] == [sorted(one) for one in found]

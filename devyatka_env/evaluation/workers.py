@@ -132,6 +132,8 @@ def _start_worker(threads: int) -> None:
     """Leave Ctrl-C to the main process, and keep torch to its threads."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    if "torch" in sys.modules:  # imported with the user's main module, which has been run here
+        sys.modules["torch"].set_num_threads(threads)
 
 
 @lru_cache(maxsize=8)
