@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from training_helpers import MINI
 
 from devyatka_env import Rules
 from devyatka_env.bots import GreedyBot, PolicyBot
 from devyatka_env.bots.network import build_network
 from devyatka_env.layout import observation_layout
+from devyatka_env.observation import Int8Array
 from training.buffer import SeatBuffer
 from training.policy import MaskedPolicy, policy_of
 from training.ppo import SelfPlayPPO, TablesEnv
@@ -233,6 +235,7 @@ class Recorder(SelfPlayPPO):
             made = np.stack([column.numpy() for column in columns], 1)
             np.testing.assert_allclose(made, [self.due[row] for row in rows], atol=1e-5)
             assert len(rows) == self.batch_size
+            assert (batch.observations["action_mask"].sum(1) >= 2).all()  # no forced turn
             got += rows
         assert len(set(got)) == len(got) == len(self.due) // self.batch_size * self.batch_size
         for row in got:
@@ -264,6 +267,33 @@ def test_self_play__gives_every_seat_of_mixed_games_its_own_credit() -> None:
     in_play = sum(map(len, model.chains.values()))
     assert model.updates + len(model.due) + in_play == model.decisions
     assert model.spanned > 500
+
+
+def test_round__is_one_forward_pass_of_each_network_over_all_games_whatever_their_rules() -> None:
+    class Counted(PolicyBot):
+        asked = 0
+
+        def choose(self, observations: Int8Array, masks: Int8Array, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+            self.asked += 1
+            return super().choose(observations, masks, words)
+
+    env = TablesEnv([Rules.of(text) for text in MIXED], 60, seed=1)
+    spec = {"kind": "mlp", "hidden": [4]}
+    bots = [Counted(build_network(36, spec), sample=True) for _ in range(2)]
+    env.tables.set_lineup(Lineup(bots, [0.5, 0.5], share=0.5))
+    model = SelfPlayPPO(
+        MaskedPolicy, env, n_steps=30, batch_size=64, policy_kwargs={"network": spec}, seed=0, device="cpu"
+    )
+    passes = 0
+    model.policy.register_forward_hook(lambda *_: counted())
+
+    def counted() -> None:
+        nonlocal passes
+        passes += 1
+
+    model.learn(1)
+    assert passes == 30
+    assert all(0 < bot.asked <= 30 for bot in bots)
 
 
 def test_rollout__goes_on_until_a_minibatch_of_finished_deals_is_there() -> None:

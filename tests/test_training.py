@@ -8,12 +8,14 @@ import itertools
 import json
 import math
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import numpy as np
 import pytest
 import torch
 from stable_baselines3 import PPO
+from stable_baselines3.common.logger import TensorBoardOutputFormat
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_helpers import MINI, TINY_RUN, metric_rows, write_settings
 
@@ -36,6 +39,7 @@ from training.policy import policy_of
 from training.ppo import TablesEnv
 from training.run import JsonLines, Run, label
 from training.selfplay import build_model, main, start_from
+from training.teacher import LESSONS_A_DEAL
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = Path("runs/tiny")
@@ -245,6 +249,15 @@ def test_resume__knows_how_strong_its_opponents_are() -> None:
     assert strengths["snapshot 7"] == 0.25
 
 
+def test_resume__goes_on_with_lessons_that_nobody_has_had() -> None:
+    deals = 128 // LESSONS_A_DEAL + 1  # begun by each update's lessons
+    assert train(lessons=128, opponent_share=0.0, total_decisions=512) == 0
+    assert state_of(RUN)["next_lesson"] == 2 * deals
+    assert main(["--resume", str(RUN), "--total-decisions", "1280"]) == 0
+    assert state_of(RUN)["next_lesson"] == 5 * deals
+    assert all({"teacher/loss", "teacher/right"} <= row.keys() for row in metric_rows(RUN))
+
+
 @pytest.mark.usefixtures("finished")
 def test_resume__of_a_finished_run_says_so_and_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     kept = {path: path.read_bytes() for path in RUN.rglob("*") if path.is_file()}
@@ -293,10 +306,14 @@ def test_resume_file__is_read_without_running_code() -> None:
 # --- stops -----------------------------------------------------------------------------------------------------------
 
 
-def start(*options: str, **settings: Any) -> subprocess.Popen[str]:
-    """Train in a process of its own."""
-    path = write_settings(Path("tiny.yaml"), **settings)
-    command = [sys.executable, "-m", "training.selfplay", "--config", str(path), *options]
+def start(**settings: Any) -> subprocess.Popen[str]:
+    """Train anew in a process of its own."""
+    return launch("--config", str(write_settings(Path("tiny.yaml"), **settings)))
+
+
+def launch(*options: str) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "training.selfplay", *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -311,14 +328,16 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seco
         time.sleep(0.02)
 
 
-def whole_lines(folder: Path) -> int:
+def whole_decisions(folder: Path) -> list[int]:
+    """Of the lines of the metrics file so far; the last one may not be written to its end yet."""
     path = folder / "metrics.jsonl"
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    return [int(json.loads(line)["decisions"]) for line in lines]
 
 
 def test_interrupt__saves_exits_130_and_resume_finishes(capsys: pytest.CaptureFixture[str]) -> None:
     process = start(total_decisions=10**9, checkpoint_every=10**9, eval_every=10**9, snapshot_every=10**9)
-    wait_for(lambda: whole_lines(RUN) >= 3, process)
+    wait_for(lambda: len(whole_decisions(RUN)) >= 3, process)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
@@ -326,24 +345,23 @@ def test_interrupt__saves_exits_130_and_resume_finishes(capsys: pytest.CaptureFi
     assert "Traceback" not in said
     assert plays(RUN / "checkpoints" / "last")
     done = state_of(RUN)["decisions"]
-    assert read_manifest(RUN / "checkpoints" / "last").steps == done > 0
+    assert read_manifest(RUN / "checkpoints" / "last").steps == done == decisions_of(RUN)[-1] > 0  # nothing is lost
     assert (RUN / "curves.png").exists()
     assert f"eval/greedy/{LABELS[0]}" in metric_rows(RUN)[-1]
     goal = done + 600
     assert main(["--resume", str(RUN), "--total-decisions", str(goal)]) == 0
     steps = decisions_of(RUN)
-    assert steps == sorted(steps)
-    assert goal <= state_of(RUN)["decisions"] < goal + 256  # whole rollouts
+    assert steps == sorted(set(steps))
+    assert goal <= steps[-1] == state_of(RUN)["decisions"] < goal + 256  # whole rollouts
 
 
 def test_kill__loses_at_most_a_checkpoint_interval_and_resume_mends_the_metrics() -> None:
     every = 1024
     process = start(total_decisions=10**9, checkpoint_every=every, eval_every=10**9, snapshot_every=every)
-    wait_for(lambda: (RUN / "resume.pt").exists() and whole_lines(RUN) >= 9, process)
+    wait_for(lambda: (RUN / "resume.pt").exists() and len(whole_decisions(RUN)) >= 9, process)
     process.kill()
     process.communicate()
-    whole = (RUN / "metrics.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
-    logged = [json.loads(line)["decisions"] for line in whole]
+    logged = whole_decisions(RUN)
     with (RUN / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"decisions": 99')  # as a crash in the middle of a write leaves it
     state = state_of(RUN)
@@ -354,12 +372,47 @@ def test_kill__loses_at_most_a_checkpoint_interval_and_resume_mends_the_metrics(
     assert main(["--resume", str(RUN), "--total-decisions", str(goal)]) == 0
     rows = metric_rows(RUN)
     assert [row["train/n_updates"] for row in rows] == list(range(1, len(rows) + 1))  # no line lost, none twice
+    assert decisions_of(RUN) == sorted(set(decisions_of(RUN)))
     assert goal <= rows[-1]["decisions"] < goal + 256
     steps = {int(path.name) for path in (RUN / "pool").iterdir()}
     assert max(steps) <= rows[-1]["decisions"]
     assert {step for step in snapshots if step <= kept} & steps
     assert state["strengths"].keys() <= state_of(RUN)["strengths"].keys()
     assert plays(RUN / "checkpoints" / "last")
+
+
+@pytest.mark.slow
+def test_stops__again_and_again_at_any_moment_leave_a_run_that_goes_on_to_its_end() -> None:
+    """Real processes, killed and interrupted when chance will have it: in an update, an evaluation, a checkpoint."""
+
+    def goes_on(kept: int, old: int) -> bool:
+        """Whether the process has cut the metrics file that it found, and logged something of its own."""
+        path = RUN / "metrics.jsonl"
+        return path.exists() and path.stat().st_ino != old and max(whole_decisions(RUN), default=0) > kept
+
+    every, kept, old, rng = 512, 0, 0, random.Random(0)
+    settings = {"checkpoint_every": every, "snapshot_every": every, "eval_every": every}
+    process = start(total_decisions=10**9, **settings)
+    for sent in (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        wait_for(partial(goes_on, kept, old), process)
+        time.sleep(rng.uniform(0, 2))
+        process.send_signal(sent)
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == (130 if sent == signal.SIGINT else -signal.SIGKILL), said
+        before, kept = kept, int((Run(RUN).load_state() or {"decisions": 0})["decisions"])
+        lost = whole_decisions(RUN)[-1] - kept
+        assert lost == 0 if sent == signal.SIGINT else 0 <= lost < every + 256  # to the first rollout beyond it
+        assert kept >= before
+        old = (RUN / "metrics.jsonl").stat().st_ino
+        process = launch("--resume", str(RUN))
+    process.kill()
+    process.communicate()
+    assert main(["--resume", str(RUN), "--total-decisions", str(kept + 4 * every)]) == 0
+    rows, steps = metric_rows(RUN), decisions_of(RUN)
+    assert steps == sorted(set(steps))
+    updates = [row["train/n_updates"] for row in rows if "train/n_updates" in row]  # none is due after an interrupt
+    assert updates == list(range(1, state_of(RUN)["updates"] + 1))
+    assert all(plays(path) for path in (*(RUN / "checkpoints").iterdir(), *(RUN / "pool").iterdir()))
 
 
 def test_crash__while_a_checkpoint_is_written_loses_no_line_of_the_metrics_and_no_update(
@@ -430,6 +483,30 @@ def test_full_disk__of_the_system_itself_is_told_by_name_too(capsys: pytest.Capt
     assert "No space left on device" in error
     assert "The last good checkpoint is runs/tiny/checkpoints/last" in error
     assert plays(RUN / "checkpoints" / "last")
+
+
+def test_full_disk__that_tensorboard_meets_names_the_last_good_checkpoint_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its writer raises again when it is closed: an error that says nothing of checkpoints, and came out instead."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    write, lines = TensorBoardOutputFormat.write, itertools.count(1)
+
+    def refuse(output: TensorBoardOutputFormat, *arguments: Any) -> None:
+        if next(lines) > 6:
+            monkeypatch.setattr(output, "close", lambda: raise_(full))
+            raise full
+        write(output, *arguments)
+
+    monkeypatch.setattr(TensorBoardOutputFormat, "write", refuse)
+    assert train(opponent_share=0.0) == 2
+    error = capsys.readouterr().err
+    assert "error: [Errno 28] No space left on device after 1792 decisions" in error
+    assert "The last good checkpoint is runs/tiny/checkpoints/last" in error
+
+
+def raise_(error: Exception) -> None:
+    raise error
 
 
 @pytest.mark.parametrize("update", [6, 8], ids=["in the middle", "in the last update"])

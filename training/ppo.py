@@ -148,10 +148,13 @@ class SelfPlayPPO(PPO):
         if len(own) < tables.num_games:
             padded = np.resize(own, -(-len(own) // ROWS) * ROWS)
             rows = {key: values[padded] for key, values in rows.items()}
+            players_of: dict[Any, list[np.int64]] = {}  # two opponents may be the same snapshot
             for player in np.unique(tables.pending[tables.pending != LEARNER]):
-                theirs = np.flatnonzero(tables.pending == player)
+                players_of.setdefault(tables.network(player), []).append(player)
+            for network, players in players_of.items():
+                theirs = np.flatnonzero(np.isin(tables.pending, players))
                 observations, masks = tables.observations[theirs], tables.action_masks[theirs]
-                actions[theirs] = tables.network(player).choose(observations, masks, tables.words(len(theirs)))
+                actions[theirs] = network.choose(observations, masks, tables.words(len(theirs)))
         if len(own):
             with torch.no_grad():
                 tensors = {key: torch.from_numpy(values).to(self.device) for key, values in rows.items()}

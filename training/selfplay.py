@@ -81,14 +81,14 @@ def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
         f"Training {run.folder} on {', '.join(config.rules)}: {config.total_decisions:,} decisions,"
         f" torch threads {config.threads}"
     )
-    try:
-        with monitor.clean_interrupts(), monitor.named_stops():
+    with monitor.clean_interrupts(), monitor.named_stops():
+        try:
             left = config.total_decisions - decisions
             model.learn(left, callback=monitor, reset_num_timesteps=False, log_interval=None)  # type: ignore[arg-type] # the monitor logs
             monitor.finish()
-    finally:
-        monitor.close()
-        model.logger.close()
+        finally:
+            monitor.close()
+            model.logger.close()  # on a full disk TensorBoard's writer raises once more
     if monitor.stopped:
         print(
             f"Stopped after {model.num_timesteps:,} decisions."

@@ -112,7 +112,7 @@ class SuitNetwork(PolicyNetwork):
     """One network for each suit, the same weights in all: suits are interchangeable but for the opening card.
 
     Each suit has its rows of the observation (its part of hand, table, could_hold, ...) and what all suits share
-    (cards left, passes, rule flags). In every layer a suit sees its own activations and the sum over all suits; so
+    (cards left, passes, rule flags). In every layer a suit sees its own activations and the mean over all suits; so
     relabelling the suits relabels the logits. Policy and value share the layers.
 
     Args:
