@@ -1,4 +1,4 @@
-"""The exact two-seat solver: tables of whole deals of 36 and 52 cards, and queries by the number of cards laid.
+"""The exact solver: two-seat tables of 36 and 52 cards, queries by cards laid, and open hands of more seats.
 
 python -m benchmarks.solver
 """
@@ -12,10 +12,11 @@ import tracemalloc
 
 import numpy as np
 
+from devyatka_env.bots.ceiling import ceilings
 from devyatka_env.game import Game
 from devyatka_env.records import STATE_DTYPE, States
 from devyatka_env.rules import Rules
-from devyatka_env.solver import TwoSeatTable, best_many, workspace
+from devyatka_env.solver import TwoSeatTable, best_many, max_n, paranoid, workspace
 
 DEALS = 100
 LAID = (1, 5, 10, 15, 20, 25, 30)
@@ -91,8 +92,18 @@ def report_memory(rules: Rules) -> None:
     print(f"{rules.preset + ': memory':28} {most / 1e6:>8.1f} MB  <= {BYTES_52 / 1e6:g} MB {verdict}")
 
 
+def report_open_hands(seats: int) -> None:
+    """Print what a fresh deal of more seats costs: values with open hands, and the ceiling against greedy."""
+    rules = Rules.of("first_out", num_players=seats)
+    for solver in (max_n, paranoid):
+        answers = [solver(Game.deal(rules, 0, index)) for index in range(DEALS)]
+        report(f"{seats} seats: {solver.__name__}", [one.seconds for one in answers])
+    found = ceilings(rules, "greedy", np.arange(DEALS))
+    print(f"{f'{seats} seats: ceiling':28} {found.seconds / DEALS / seats * 1e6:>8.1f} us a seat of a deal")
+
+
 def main() -> None:
-    """Print the times of tables and queries, and the memory of the largest tables."""
+    """Print the times of tables and queries, the memory of the largest tables, and the cost of more seats."""
     for preset in ("first_out", "round", "bank"):
         rules = Rules.of(preset, num_players=2)
         report(f"{preset}: whole table", table_seconds(rules), TABLE_36)
@@ -109,6 +120,8 @@ def main() -> None:
         report(f"{preset}: whole table", table_seconds(rules), TABLE_52)
         report(f"{preset}: 20 cards laid", query_seconds(moments(rules, 20), rules))
         report_memory(rules)
+    for seats in (3, 4, 5, 6):
+        report_open_hands(seats)
 
 
 if __name__ == "__main__":
