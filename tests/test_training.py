@@ -34,7 +34,7 @@ from devyatka_env.evaluation import evaluate
 from training import monitor
 from training.config import TrainConfig
 from training.curves import draw_curves
-from training.monitor import Monitor
+from training.monitor import Monitor, strength
 from training.policy import policy_of
 from training.ppo import TablesEnv
 from training.run import JsonLines, Run, label
@@ -140,6 +140,13 @@ def test_metrics__are_whole_ordered_and_complete() -> None:
             assert low <= mean <= high
         relative = [row[f"eval/greedy/{one}"] * seats for one, seats in zip(LABELS, (2, 3), strict=True)]
         assert row["eval/best_by"] == pytest.approx(np.mean(relative))
+        for one, seats in zip(LABELS, (2, 3), strict=True):  # a win is all that is paid
+            for end in ("_low", "", "_high"):
+                expected = row[f"eval/random/{one}{end}"] * seats
+                assert row[f"eval/random/{one}_strength{end}"] == pytest.approx(expected)
+        assert 0 <= row[f"eval/mistakes/{LABELS[0]}"] <= row[f"eval/mistakes/{LABELS[0]}_high"] < 1
+        assert row[f"eval/regret/{LABELS[0]}"] == pytest.approx(2 * row[f"eval/mistakes/{LABELS[0]}"], rel=0.5)
+        assert f"eval/regret/{LABELS[1]}" not in row  # three seats have no exact values
     assert len([row for row in rows if "time/moves_per_second" in row]) == len(rows) - 1
     assert {"pool/random", "pool/greedy"} <= rows[-1].keys()
 
@@ -161,10 +168,22 @@ def test_tensorboard__has_the_promised_scalars() -> None:
     events.Reload()
     assert set(events.Tags()["scalars"]) >= {
         "train/entropy_loss", "train/explained_variance", "train/approx_kl", "time/moves_per_second",
-        "time/decisions_per_second", "pool/greedy", f"eval/random/{LABELS[0]}", f"eval/greedy/{LABELS[1]}",
+        "time/decisions_per_second", "pool/greedy", f"eval/regret/{LABELS[0]}", f"eval/random/{LABELS[0]}",
+        f"eval/greedy/{LABELS[1]}",
     }  # fmt: skip
     steps = [int(row["decisions"]) for row in metric_rows(RUN) if "eval/best_by" in row]
     assert [event.step for event in events.Scalars(f"eval/greedy/{LABELS[0]}")] == steps
+
+
+@pytest.mark.parametrize("rules", ["first_out num_players=3", "one_loser num_players=3", "round num_players=2"])
+def test_strength__counts_what_the_rules_pay_for(rules: str) -> None:
+    result = evaluate("greedy", "random", rules, 50)
+    found = strength(result)
+    paid = 3 * result.win_rate.mean if "first_out" in rules else 1 + result.mean_payoff.mean
+    assert found.mean == pytest.approx(paid)
+    assert found.mean > strength(evaluate("random", "greedy", rules, 50)).mean
+    assert found.low < found.mean < found.high
+    assert strength(evaluate("greedy", "greedy", "one_loser num_players=3", 50)).mean == pytest.approx(1)
 
 
 def test_best__is_the_strongest_checkpoint_of_all_evaluations() -> None:

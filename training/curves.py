@@ -25,14 +25,14 @@ def draw_curves(rows: Rows, config: TrainConfig, path: Path) -> None:
     axes = figure.subplots(2, 3).flatten()
     last = config.eval_against[-1]
     for rules in config.parsed_rules:
-        n, key = rules.num_players, f"eval/{last}/{label(rules)}"
+        key = f"eval/{last}/{label(rules)}_strength"
         x, y = _series(rows, key)
         low, high = _series(rows, key + "_low")[1], _series(rows, key + "_high")[1]
-        axes[0].plot(x, [n * value for value in y], marker=".", label=label(rules))
-        axes[0].fill_between(x, [n * value for value in low], [n * value for value in high], alpha=0.25)
-    axes[0].axhline(1, color="grey", linestyle=":", label="chance")
+        axes[0].plot(x, y, marker=".", label=label(rules))
+        axes[0].fill_between(x, low, high, alpha=0.25)
+    axes[0].axhline(1, color="grey", linestyle=":", label="par")
     axes[0].legend(fontsize="small")
-    axes[0].set_title(f"wins against {last}, 1 = chance (95 % interval)")
+    axes[0].set_title(f"strength against {last}, 1 = par (95 % interval)")
     _matrix(axes[1], rows)
     _plot(axes[2], rows, "train/entropy_loss", "entropy (nats)", sign=-1)
     _plot(axes[3], rows, "train/explained_variance", "explained variance of the value")

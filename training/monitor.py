@@ -17,8 +17,10 @@ from tqdm import tqdm
 
 from devyatka_env.bots import Bot, PolicyBot, make_bot
 from devyatka_env.bots.checkpoint import write_checkpoint
-from devyatka_env.evaluation import Evaluation, evaluate
+from devyatka_env.evaluation import Estimate, Evaluation, evaluate
+from devyatka_env.evaluation.exact import regret
 from devyatka_env.rules import Rules
+from devyatka_env.solver.lattice import check_rules
 from training.config import TrainConfig
 from training.curves import draw_curves
 from training.policy import MaskedPolicy, policy_of
@@ -27,6 +29,8 @@ from training.ppo import SelfPlayPPO
 from training.run import Run, label
 from training.tables import Tables
 
+# Two-seat deals in which every decision is held against the exact values.
+REGRET_DEALS = 100
 # Deals of the evaluations; training deals come from the run's own seed, so none is trained on.
 EVALUATION_SEED = 2**63
 # Deals under each rule set behind an entry of the matrix of snapshots: a trend, not a measurement.
@@ -157,30 +161,39 @@ class Monitor(BaseCallback):
 
     def _evaluate(self) -> None:
         bot = PolicyBot(self._policy.network, name="learner")
-        relative = []
+        strengths = []
         for rules in self._config.parsed_rules:
             for name in self._config.eval_against:
                 result = self._play(bot, make_bot(name), rules, self._config.eval_deals)
                 self._results[name, rules] = result
                 key = f"eval/{name}/{label(rules)}"
-                self.logger.record(key, result.win_rate.mean)
-                self.logger.record(key + "_low", result.win_rate.low)
-                self.logger.record(key + "_high", result.win_rate.high)
-            relative.append(result.win_rate.mean * rules.num_players)  # against the last field; 1 is chance
+                self._record(key, result.win_rate)
+                self._record(key + "_strength", strength(result))
+            strengths.append(strength(result).mean)  # against the last field
+            if is_solved(rules):
+                found = regret(bot, rules, REGRET_DEALS, EVALUATION_SEED)
+                if found.match.interrupted:
+                    raise KeyboardInterrupt
+                self._record(f"eval/regret/{label(rules)}", found.value_lost)
+                self._record(f"eval/mistakes/{label(rules)}", found.mistakes)
         for step, snapshot in self._pool.snapshots:  # a row of the matrix of all snapshots over time
             wins = [
                 self._play(bot, snapshot, rules, MATRIX_DEALS).win_rate.mean * rules.num_players
                 for rules in self._config.parsed_rules
             ]
             self.logger.record(f"matrix/{step:012d}", float(np.mean(wins)))
-        decisive = float(np.mean(relative))
+        decisive = float(np.mean(strengths))
         self.logger.record("eval/best_by", decisive)
         assert self._bar is not None
         last = self._config.eval_against[-1]
-        self._bar.set_postfix_str(f"{decisive:.3f} x chance vs {last}")
+        self._bar.set_postfix_str(f"strength {decisive:.3f} against {last}")
         if decisive > self._best:
             self._best = decisive
             self._write_checkpoint("best")
+
+    def _record(self, key: str, estimate: Estimate) -> None:
+        for ending, value in (("", estimate.mean), ("_low", estimate.low), ("_high", estimate.high)):
+            self.logger.record(key + ending, value)
 
     def _play(self, bot: Bot, opponent: Bot, rules: Rules, deals: int) -> Evaluation:
         result = evaluate(bot, [opponent] * (rules.num_players - 1), rules, deals, EVALUATION_SEED)
@@ -284,6 +297,26 @@ class Monitor(BaseCallback):
         """Take the progress bar off the terminal."""
         if self._bar is not None:
             self._bar.close()
+
+
+def strength(result: Evaluation) -> Estimate:
+    """How good an agent is at what its rules pay for, 1 for an equal among equals in most.
+
+    Where a win is all that is paid, the win rate times the seats; else one more than the mean payoff.
+    """
+    paid = result.win_rate if result.rules.payoff == "win" else result.mean_payoff
+    scale, shift = (result.rules.num_players, 0) if result.rules.payoff == "win" else (1, 1)
+    mean, low, high = (scale * value + shift for value in (paid.mean, paid.low, paid.high))
+    return Estimate(mean, low, high, paid.count)
+
+
+def is_solved(rules: Rules) -> bool:
+    """Whether every position of these two-seat rules has an exact value."""
+    try:
+        check_rules(rules)
+    except ValueError:
+        return False
+    return True
 
 
 def restore(model: PPO, state: dict[str, Any]) -> None:
