@@ -1,6 +1,7 @@
 """Turn a checkpoint of a run into one to be shipped: measure it, and write its model card.
 
 python -m training.publish runs/universal/checkpoints/last checkpoints/universal [--deals 20000]
+python -m training.publish runs/best_response/checkpoints/last checkpoints/universal --as-newcomer
 
 The card (README.md) is made of the manifest alone, so a test can hold both against each other; what people should know
 beside the figures stands in ``notes``.
@@ -125,12 +126,13 @@ def card(name: str, manifest: Manifest) -> str:
                 f"- {way}: {mistakes:.2f} ± {half:.2f} mistakes that give a won deal away in 1,000 decisions"
                 f" ({row['decisions']:,} decisions); {100 * share:.2f} ± {100 * around:.2f} % where the choice mattered"
             )
-    for name_of, (mean, half, chance) in evaluation.get("best_response", {}).items():
-        lines += [
-            "",
-            f"A newcomer trained against {name_of} of it (`configs/train/best_response.yaml`) wins"
-            f" {mean:.4f} ± {half:.4f} of its deals; chance is {chance:.4f}.",
-        ]
+    if evaluation.get("best_response"):
+        lines += ["", "A newcomer trained from nothing in one seat against it in all others"]
+        lines[-1] += " (`configs/train/best_response.yaml`) wins, argmax:"
+        lines += ["", "| rules | decisions of training | wins | chance |", "|---|---|---|---|"]
+        for rules, row in evaluation["best_response"].items():
+            rate, chance = "{:.4f} ± {:.4f}".format(*row["win_rate"]), f"{1 / Rules.of(rules).num_players:.4f}"
+            lines.append(f"| `{rules}` | {row['decisions']:,} | {rate} | {chance} |")
     lines += ["", "## Weaknesses", "", evaluation["weaknesses"], ""]
     return "\n".join(lines)
 
@@ -151,8 +153,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--history", default="", help="how the run went, where the command alone does not say it")
     parser.add_argument("--weaknesses", default="None known beyond the figures above.", help="what it does badly")
     parser.add_argument("--command", action="append", default=[], help="a line of the way to reproduce it (repeat)")
+    parser.add_argument("--as-newcomer", action="store_true", help="add SOURCE to TARGET as one trained against it")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
+    if options.as_newcomer:
+        add_newcomer(options.source, options.target, options.deals)
+        return 0
     publish(
         options.source,
         options.target,
@@ -170,12 +176,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def publish(source: Path, target: Path, deals: int, words: Mapping[str, Any]) -> None:
     """Measure ``source`` and write it with its card to ``target``."""
     manifest = read_manifest(source)
-    weights = read_weights(source, manifest)
-    parameters = sum(tensor.numel() for tensor in weights.values())
-    evaluation = {**measure(source, deals), "parameters": parameters, **words}
+    parameters = sum(tensor.numel() for tensor in read_weights(source, manifest).values())
+    _write(source, manifest, target, {**measure(source, deals), "parameters": parameters, **words})
+
+
+def add_newcomer(newcomer: Path, target: Path, deals: int) -> None:
+    """Measure what was trained against ``target``, and add it to its card as an approximate best response.
+
+    Raises:
+        ValueError: it was trained against others.
+    """
+    theirs, manifest = read_manifest(newcomer), read_manifest(target)
+    if theirs.training["bots"] != [str(target)] or theirs.training["opponent_share"] < 1:
+        raise ValueError(f"{newcomer} was trained against {theirs.training['bots']}, not against {target} alone")
+    found = dict(manifest.evaluation.get("best_response", {}))
+    for rules in theirs.rules:
+        rate = evaluate(newcomer, target, rules, deals, SEED).win_rate
+        found[str(rules)] = {"win_rate": _pair(rate), "decisions": theirs.steps}
+    _write(target, manifest, target, {**manifest.evaluation, "best_response": found})
+
+
+def _write(source: Path, manifest: Manifest, target: Path, evaluation: Mapping[str, Any]) -> None:
+    """Write the weights of ``source`` with another ``evaluation``, and the card, to ``target``."""
     written = write_checkpoint(
         target,
-        weights,
+        read_weights(source, manifest),
         manifest.rules,
         manifest.network,
         steps=manifest.steps,
