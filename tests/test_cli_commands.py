@@ -22,7 +22,7 @@ def python(code: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("arguments", [[], ["train"], ["evaluate"], ["bots", "greedy"]])
+@pytest.mark.parametrize("arguments", [[], ["train"], ["advise"], ["bots", "greedy"]])
 def test_command__without_what_it_needs_or_with_more_says_so(arguments: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stop:
         main(arguments)
@@ -34,8 +34,9 @@ def test_help__lists_every_command_with_a_line(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0
-    listed = re.findall(r"^    (\w+) +\w", capsys.readouterr().out, re.MULTILINE)
-    assert listed == [command.__name__.removeprefix("devyatka_env.cli.") for command in COMMANDS]
+    listed = re.findall(r"^    ([\w-]+)\s+\w", capsys.readouterr().out, re.MULTILINE)
+    names = [command.__name__.removeprefix("devyatka_env.cli.") for command in COMMANDS]
+    assert listed == [name.replace("_", "-") for name in names]
 
 
 def test_help__loads_nothing_that_only_a_running_command_needs() -> None:

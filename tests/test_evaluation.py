@@ -129,6 +129,7 @@ def test_estimate__p_value_is_that_of_the_normal_law() -> None:
     assert Estimate.of(1.959964, 1.0, 100).p_value == pytest.approx(0.05, abs=1e-6)
     assert Estimate.of(-2.575829, 1.0, 100).p_value == pytest.approx(0.01, abs=1e-6)
     assert Estimate.of(0.0, 0.0, 100).p_value == 1
+    assert Estimate.of(1e-16, 0.0, 100).p_value == 1  # rounding
     assert Estimate.of(0.1, 0.0, 100).p_value == 0
     assert Estimate.of(0.1, 0.0, 1).p_value == 1  # one deal tells nothing
 

@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 # Two-sided 95 % of the normal law. The units are deals, hundreds or more, so the law of large numbers carries it.
 Z95 = NormalDist().inv_cdf(0.975)
 
+# What adding up floats may leave of a difference of nothing.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -50,7 +53,7 @@ class Estimate:
     @property
     def p_value(self) -> float:
         """Two-sided p-value of "the true mean is 0": 1 when nothing is known, 0 when all units agree on another."""
-        if not math.isfinite(self.half_width) or self.mean == 0:
+        if not math.isfinite(self.half_width) or abs(self.mean) < ROUNDING:
             return 1.0
         error = self.half_width / Z95
         return math.erfc(abs(self.mean) / error / math.sqrt(2)) if error else 0.0

@@ -1,0 +1,122 @@
+"""``devyatka tournament``: everyone against everyone, with ratings."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from devyatka_env.bots import Bot, make_bot
+from devyatka_env.cli.screen import width
+from devyatka_env.cli.shared import (
+    BOTS_HELP,
+    RULES_HELP,
+    Commands,
+    add_workers,
+    check_plot,
+    check_writable,
+    make_workers,
+)
+from devyatka_env.rules import DEFAULT_PRESET, Rules
+
+if TYPE_CHECKING:
+    from devyatka_env.evaluation.pairings import Pairing, Setup
+    from devyatka_env.evaluation.tournament import Progress
+
+DEALS = 2000
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "tournament",
+        help="cross table and ratings of several bots and checkpoints",
+        description="Play every entrant alone among copies of each other one, over the same duplicate deals, and rate"
+        " them. The folder keeps what was played: give it again, with more deals or more entrants, and only what is"
+        " missing is played; without entrants it goes on with its own.",
+        epilog=BOTS_HELP,
+    )
+    parser.add_argument("entrants", nargs="*", metavar="BOT", help="two or more bots or folders of checkpoints")
+    parser.add_argument("-o", "--output", type=Path, default=Path("runs/tournament"), metavar="FOLDER",
+                        help="the tournament's folder, new or begun (runs/tournament)")  # fmt: skip
+    parser.add_argument("--seats", type=int, help="number of seats, 2 to 6 (4)")
+    parser.add_argument("--deals", type=int, help=f"deals a pairing, each played once from every seat ({DEALS})")
+    parser.add_argument("--seed", type=int, help="seed of the deals (0)")
+    parser.add_argument("--rules", help=f"{RULES_HELP} (first_out)")
+    add_workers(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw cross table and ratings (PNG, SVG or PDF)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play what is missing, print the tables, write the files."""
+    from devyatka_env.evaluation.crosstable import plot, table
+    from devyatka_env.evaluation.pairings import read_setup
+    from devyatka_env.evaluation.results import write_result
+    from devyatka_env.evaluation.standings import standings, standings_result
+    from devyatka_env.evaluation.tournament import play_tournament
+
+    if find_spec("scipy") is None:
+        raise ImportError("ratings need SciPy: pip install 'devyatka-env[rate]'")
+    check_writable(options.json)
+    check_plot(options.plot)
+    known = read_setup(options.output)
+    rules, seed, deals = _settings(options, known)
+    bots = _bots(options.entrants or list(known.entrants if known else ()))
+    with make_workers(options) as workers:
+        tournament = play_tournament(
+            bots,
+            rules,
+            deals,
+            options.output,
+            seed,
+            _progress_line(bots, deals),
+            workers=workers,
+            move_seconds=options.move_seconds,
+        )
+    if sys.stderr.isatty():
+        print(" " * 79, end="\r", file=sys.stderr, flush=True)  # where the progress line was
+    for text in tournament.replaced:
+        print(text)
+    result = standings(tournament)
+    print(table(result, width()))
+    if options.json:
+        write_result(standings_result(result), options.json)
+    if options.plot:
+        plot(result, options.plot)
+    if tournament.interrupted:
+        return 130
+    return 1 if any(one.failure for one in tournament.pairings) else 0
+
+
+def _settings(options: argparse.Namespace, known: Setup | None) -> tuple[Rules, int, int]:
+    """Rules, seed and deals: as given, else those of the folder, else the defaults."""
+    if known is not None and options.rules is None and options.seats is None:
+        rules = known.rules
+    else:
+        seats = {} if options.seats is None else {"num_players": options.seats}
+        rules = Rules.of(options.rules or (known.rules if known else DEFAULT_PRESET), **seats)
+    seed = options.seed if options.seed is not None else known.seed if known else 0
+    deals = options.deals if options.deals is not None else known.deals if known else DEALS
+    return rules, seed, deals
+
+
+def _bots(names: list[str]) -> list[Bot]:
+    return [make_bot(name) for name in names]
+
+
+def _progress_line(bots: list[Bot], deals: int) -> Progress | None:
+    """A line on the terminal that follows the pairings; nothing when the output goes elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(number: int, total: int, pairing: Pairing) -> None:
+        names = f"{bots[pairing.candidate].name} among {bots[pairing.opponent].name}"
+        figure = f"{100 * pairing.win_rate.mean:.2f} ±{100 * pairing.win_rate.half_width:.2f} %"
+        text = f"pairing {number} of {total}: {pairing.deals:,} of {deals:,} deals, {figure}, {names}"
+        print(text[:78].ljust(78), end="\r", file=sys.stderr, flush=True)
+
+    return show
