@@ -10,13 +10,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 
 from devyatka_env.bots import BotError
-from devyatka_env.cli import advise, bots, check_agent, evaluate, report, solve, tournament
+from devyatka_env.cli import advise, bots, check_agent, evaluate, exact, report, solve, tournament
 
 # In the order of the help.
-COMMANDS = (evaluate, tournament, report, check_agent, solve, advise, bots)
+COMMANDS = (evaluate, tournament, exact, report, check_agent, solve, advise, bots)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,9 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "" not in sys.path:
         sys.path.insert(0, "")  # module:name bots are looked for where the command is given, as `python -m` does
     parser = argparse.ArgumentParser(
-        prog="devyatka",
-        description="Devyatka, the card game, for reinforcement learning.",
-        formatter_class=partial(argparse.HelpFormatter, max_help_position=18),  # a command and its line side by side
+        prog="devyatka", description="Devyatka, the card game, for reinforcement learning."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for command in COMMANDS:
