@@ -421,7 +421,7 @@ def test_advise__grid_tells_the_marginals(capsys: Capture) -> None:
     screen = shown(capsys, "advise", SEEN, "--bot", "greedy", "--worlds", "10")
     view, deck = read_seen(SEEN), read_seen(SEEN).rules.deck
     marginals = Belief(view).marginals
-    blocks = screen.split("Who holds what")[1].split("\n\n")
+    *blocks, _ = screen.split("Who holds what")[1].split("\n\n")  # the last is about passes
     lines = [line for block in blocks for line in block.splitlines() if re.match(r"seat \d|\s", line)]
     heads = [line for line in lines if "♣" in line or "♥" in line]
     assert len(heads) == 2
@@ -439,6 +439,39 @@ def test_advise__grid_tells_the_marginals(capsys: Capture) -> None:
                         assert cell.strip() == ("–" if chance == 0 else str(round(100 * chance)))
                     else:
                         assert cell.strip() == ""
+
+
+NUMBERS = "Of the passes only the number is told: of cards they rule out those that fitted all along"
+NOTHING_TOLD = "The passes are not told and are taken to be as few as the turns leave: of cards they rule out"
+PASS_NOTES = {
+    SEEN: NUMBERS,
+    SEEN.split(" | passes")[0]: NOTHING_TOLD,
+    f"{SEEN} | {LAID} | order 9♦ 10♦ 9♣ 8♦ 9♥ 10♥ 9♠": "",  # each pass follows
+    "hand 7♣ 8♣ Q♣ 8♦ K♦ 8♥ A♠ J♠ 10♠ | table 9♦ | left 9 9 8 | passes 0 0 0": "",  # there was none
+}
+
+
+@pytest.mark.parametrize("words", PASS_NOTES)
+def test_advise__says_what_passes_of_unknown_moments_rule_out(words: str, capsys: Capture) -> None:
+    screen = " ".join(shown(capsys, "advise", words, "--bot", "greedy", "--worlds", "10").split())
+    notes = " ".join(content(capsys, "advise", words, "--bot", "greedy", "--worlds", "10")["notes"])
+    for note in (NUMBERS, NOTHING_TOLD):
+        assert (note in screen) == (note in notes) == (note == PASS_NOTES[words])
+
+
+def test_advise__has_no_note_on_passes_where_they_can_rule_out_nothing_more(capsys: Capture) -> None:
+    game = next(
+        game for game in moments(Rules.of("first_out", num_players=2), 20) if game.view(0).passes[1 - game.turn]
+    )
+    words = format_seen(game.view(game.turn)).split(" | laid")[0]
+    screen = shown(capsys, "advise", words, "--worlds", "10")
+    assert "passes" not in screen.split("Only one deal agrees")[1]
+
+
+def test_advise__refuses_passes_that_cannot_be(capsys: Capture) -> None:
+    assert "passes: seat 2 must have passed at least 1 time so far, not 0: it has laid 1 card" in refused(
+        capsys, "advise", SEEN.split(" | passes")[0] + " | passes 0 0 0"
+    )
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 300])

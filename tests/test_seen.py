@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import random
 import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -15,12 +18,13 @@ import devyatka_env.seen
 from devyatka_env.belief import Belief
 from devyatka_env.bots import BlockerBot, GreedyBot, PassWatcherBot
 from devyatka_env.bots.play import play_on
+from devyatka_env.dealing import hand_sizes
 from devyatka_env.deals import Deals
 from devyatka_env.game import Game
 from devyatka_env.observation import encode_at, observation_layout
 from devyatka_env.records import rules_record
 from devyatka_env.rules import Rules, RulesError
-from devyatka_env.seen import FIELDS, SeenTextError, format_seen, left_open, read_seen
+from devyatka_env.seen import FIELDS, SeenTextError, format_seen, left_open, passes_known, read_seen
 from devyatka_env.view import PlayerView
 
 FOUL_RATE = 0.1
@@ -196,8 +200,9 @@ def test_read_seen__takes_any_order_case_and_card_letters(spelling: str) -> None
 
 def test_read_seen__passes_begin_with_the_others_or_with_the_writer() -> None:
     assert read_seen(text(passes="0 1 0")) == read_seen(text(passes="0 0 1 0"))
-    assert read_seen(short(passes="1 0 1 0")).passes == (1, 0, 1, 0)
-    assert read_seen(short()).passes == (0, 0, 0, 0)
+    assert read_seen(short(passes="1 1 2 1")).passes == (1, 1, 2, 1)
+    for most, opener in (("5 5 6 5", 0), ("4 5 6 5", 1)):  # a card in every round that the writer began
+        assert read_seen(short(passes=most, laid=f"{opener}: 9♦")).passes == tuple(map(int, most.split()))
 
 
 def test_read_seen__an_opening_has_an_empty_table() -> None:
@@ -262,19 +267,19 @@ def test_read_seen__cards_that_laid_does_not_name_go_round_from_the_writer() -> 
     deck = Rules.of("first_out").deck
     # 9 were dealt to each: 2, 2, 1 and 2 are laid.
     shares = [deck.text(mask) for mask in read_seen(short()).played_masks]
-    assert shares == ["9♣ 8♦", "9♦ 10♦", "9♥", "10♥ 9♠"]
+    assert shares == ["9♣ 9♦", "8♦ 10♦", "9♥", "10♥ 9♠"]
     shares = [deck.text(mask) for mask in read_seen(short(laid="3: 9♣; 1: 9♥")).played_masks]
     assert shares == ["8♦ 9♦", "10♦ 9♥", "10♥", "9♣ 9♠"]
     # Seats 1 and 2 lacked the last three cards, and seat 3 has room for two of them: for 9♠ seat 0 hands 9♣ on.
     shares = [deck.text(mask) for mask in read_seen(short(cannot="1: 9♥ 10♥ 9♠; 2: 9♥ 10♥ 9♠")).played_masks]
-    assert shares == ["8♦ 9♠", "9♦ 10♦", "9♣", "9♥ 10♥"]
+    assert shares == ["9♦ 9♠", "8♦ 10♦", "9♣", "9♥ 10♥"]
 
 
 def test_read_seen__cards_were_laid_from_the_starters_outwards_the_opening_card_first() -> None:
     view = read_seen(short())
     assert view.rules.deck.text(0) == ""
     assert [str(card) for card in view.laid] == ["9♦", "9♣", "9♥", "9♠", "8♦", "10♦", "10♥"]
-    assert view.opener == 1
+    assert view.opener == 0
 
 
 def test_read_seen__finds_a_dealer_that_gives_hands_of_these_sizes() -> None:
@@ -283,6 +288,17 @@ def test_read_seen__finds_a_dealer_that_gives_hands_of_these_sizes() -> None:
     views = [read_seen(f"hand {hand} | table 9♦ 10♦ | left {left}") for left in ("7 8 7 6", "7 7 7 7")]
     assert [view.dealer for view in views] == [1, 4]
     assert [view.record["dealt"][0, :5].tolist() for view in views] == [[7, 7, 8, 7, 7], [8, 7, 7, 7, 7]]
+
+
+def test_passes_known__is_of_their_moments_or_numbers() -> None:
+    assert passes_known(text()) == "course"
+    assert passes_known(text(order=None)) == "numbers"
+    assert passes_known(short()) == "nothing"
+    assert passes_known(text(excluded="1"), "winner_and_loser") == "numbers"  # nothing tells when that was
+    hand = "hand 9♦ 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ J♠ | table - | left 9 9 9"
+    assert passes_known(hand) == "course"  # nobody passes before the opening card
+    assert passes_known(hand, "any_nine") == "nothing"
+    assert passes_known(f"{hand} | passes 0 1 1", "any_nine") == "course"  # when all starters fitted
 
 
 def test_left_open__names_what_a_bot_may_miss() -> None:
@@ -308,8 +324,130 @@ def test_read_seen__gives_worlds_that_are_played_to_their_end(preset: str, seats
         assert np.isfinite(games.payoffs(games.all)).all()
 
 
+# --- the turns of passes told ----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def turn_counts(seats: int, first: int, rounds: int) -> list[int]:
+    """Turns by seat, walked one by one from the first mover until seat 0 has had ``rounds`` turns and is on turn."""
+    turns, seat = [0] * seats, first
+    while seat or turns[0] < rounds:
+        turns[seat] += 1
+        seat = (seat + 1) % seats
+    return turns
+
+
+def can_be(view: PlayerView, passes: Sequence[int]) -> bool:
+    """Whether some dealer, first mover and number of rounds give these turns; ``passes`` from the seat on turn on."""
+    rules, n = view.rules, view.num_players
+    seats = [(view.turn + k) % n for k in range(n)]
+    left = [view.cards_left[seat] for seat in seats]
+    foul = [view.status[seat] < 0 for seat in seats]
+    gone = [view.status[seat] != 0 for seat in seats]
+    at_large = min((-view.status[seat], k) for k, seat in enumerate(seats) if foul[k])[1] if any(foul) else -1
+    events = view.table_mask.bit_count() + sum(foul)
+    opening = 1 << rules.opening_card
+    for dealer in range(n):
+        laid = [size - cards for size, cards in zip(hand_sizes(rules, dealer), left, strict=True)]
+        if min(laid) < 0:
+            continue
+        firsts = [k for k in range(n) if laid[k]]
+        if rules.opening == "left_of_dealer":
+            firsts = [(dealer + 1) % n]
+        elif not view.table_mask & opening:
+            firsts = [at_large] if at_large >= 0 else [0]
+        for first in firsts:
+            for rounds in range(events + 1):
+                turns = turn_counts(n, first, rounds)
+                acts = [a + b + c for a, b, c in zip(laid, passes, foul, strict=True)]
+                if rounds + (first > 0 and rules.opening == "holder") <= events and all(
+                    had >= act if is_gone else had == act for had, act, is_gone in zip(turns, acts, gone, strict=True)
+                ):
+                    return True
+    return False
+
+
+def refusal(words: str, rules: Rules, passes: Sequence[int]) -> str:
+    """What is said of a text with these passes; empty when it is read, and the passes with it."""
+    try:
+        read = read_seen(f"{words} | passes {' '.join(map(str, passes))}", rules)
+    except SeenTextError as error:
+        return str(error)
+    assert read.passes == tuple(passes)
+    return ""
+
+
+def views_on_turn(preset: str) -> Iterator[PlayerView]:
+    """At each number of seats, moments all over the deal, with a foul now and then where rules exclude for it."""
+    for name, seats in COMBINATIONS:
+        for game in (
+            random_moment(Rules.of(name, num_players=seats), s, FOUL_RATE) for s in range(6 * (name == preset))
+        ):
+            if game.legal_mask:
+                yield game.view(game.turn)
+
+
+TURN_PRESETS = ("first_out", "one_loser", "winner_and_loser", "any_nine", "nine_each", "deck_52")
+
+
+@pytest.mark.parametrize("preset", TURN_PRESETS)
+def test_read_seen__takes_the_passes_that_turns_allow_and_no_others(preset: str) -> None:
+    """True ones are taken; some more or fewer of a seat exactly where some course of turns has them."""
+    bounds: list[str] = []
+    for view in views_on_turn(preset):
+        seats = view.num_players
+        words = leave_out(format_seen(view), "passes|cannot|laid|order")
+        true = [view.passes[(view.turn + k) % seats] for k in range(seats)]
+        for seat, more in itertools.product(range(seats), (-2, -1, 1, 5)):
+            told = [*true[:seat], true[seat] + more, *true[seat + 1 :]]
+            if told[seat] < 0:
+                continue
+            said = refusal(words, view.rules, told)
+            bound = re.match(r"passes: seat \d .* passed (at least|at most) \d+ times? so far, not", said)
+            if bound or not said:
+                assert can_be(view, told) != bool(said), (words, told, said)
+                bounds += [bound[1]] if bound else []
+            else:  # a first pass of this seat: by what it proves
+                assert re.match("passes: (nobody could hold|the other seats cannot share|you hold)", said), said
+                assert more > 0 == true[seat]
+    assert min(map(bounds.count, ("at least", "at most"))) > 15
+
+
+@pytest.mark.parametrize("preset", TURN_PRESETS)
+def test_read_seen__passes_rule_out_only_what_the_true_ones_do(preset: str) -> None:
+    """Told, or forced by the counts alone; and those not told are filled in so that the turns agree."""
+    num_ruled_out = 0
+    for view in views_on_turn(preset):
+        seats = view.num_players
+        words = leave_out(format_seen(view), "passes|cannot|laid|order")
+        clockwise = [(view.turn + k) % seats for k in range(seats)]
+        passes = [view.passes[seat] for seat in clockwise]
+        for told in (passes, passes[1:], []):
+            read = read_seen(f"{words} | passes {' '.join(map(str, told))}" if told else words, view.rules)
+            assert list(read.passes)[seats - len(told) :] == told
+            assert can_be(view, read.passes)
+            for seat, mask in zip(clockwise, read.cannot_hold_masks, strict=False):
+                hidden = mask & ~view.table_mask
+                assert not hidden & ~view.cannot_hold_masks[seat], (words, told)
+                num_ruled_out += hidden.bit_count()
+    assert num_ruled_out > 15
+
+
+def test_read_seen__a_seat_that_passed_holds_nothing_that_fitted_all_along() -> None:
+    deck = Rules.of("first_out").deck
+    hand = "hand 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ J♠ | table 9♦ 10♦ J♦ 9♥ | left 8 9 7"
+    ruled_out = read_seen(f"{hand} | passes 0 0 1 0").cannot_hold_masks
+    assert [deck.text(mask & deck.parse_mask("8♦ 9♣ 9♠ 8♥ Q♦")) for mask in ruled_out] == ["", "", "9♣ 8♦ 9♠", ""]
+    # Seat 1 has laid four cards and seat 2 none: it has passed three times at least, whoever opened.
+    forced = read_seen("hand 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ J♠ | table 9♦ 10♦ J♦ 9♥ Q♦ | left 5 9 9").cannot_hold_masks
+    assert [deck.text(mask & deck.parse_mask("8♦ 9♣ 9♠ 10♥")) for mask in forced] == ["9♣ 8♦ 9♠", "", *["9♣ 8♦ 9♠"] * 2]
+
+
 # --- refusals --------------------------------------------------------------------------------------------------------
 
+FIRST_ROUND = "hand 7♣ 8♣ Q♣ 8♦ K♦ 8♥ A♠ J♠ 10♠ | table 9♦ | left 9 9 8"  # seat 3 opened
+NINE_KEPT = "hand 7♣ 8♣ Q♣ 6♦ 9♠ 8♥ A♠ J♣ | table 9♣ 8♦ 9♦ 10♦ 9♥ 10♥ 7♦"
+ALL_PASSED = "hand 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ J♠ | table 9♦ 10♦ J♦ Q♦ | left 8 8 8 | passes 1 1 1 1"
 BAD_TEXTS = {
     # the fields
     "": r"part 1 of the text, '', begins with no field: the fields are hand, table, left, passes, cannot, laid, order,",
@@ -323,7 +461,7 @@ BAD_TEXTS = {
     short(left="7 8 ٧"): r"left, word 3: '٧' is not a number",
     text(passes="0 -1 0"): r"passes, word 2: '-1' is not a number",
     text(passes="1 0"): r"passes: 2 numbers; give 3, one for each other seat clockwise from you, or 4 with your own",
-    text(passes="0 8 0"): r"passes: seat 2 can have passed at most 7 times so far, not 8",
+    text(passes="0 8 0"): r"passes: seat 2 has passed 1 times by `laid` and `order`, not 8",
     text(cannot="J♦"): r"cannot: 'J♦' is not SEAT: CARDS, with seats 1 to 3 clockwise from you \(0 is you\)",
     text(laid="4: 9♦"): r"laid: '4: 9♦' is not SEAT: CARDS",
     text(laid="1: 9♦; 1: 8♦"): r"laid: seat 1 stands twice",
@@ -382,6 +520,31 @@ BAD_TEXTS = {
         left="8 8 8",
         cannot="1: 8♣ 10♣ 8♦ 10♦ 8♥ 10♥ 10♠; 2: 8♣ 10♣ 8♦ 10♦ 8♥ 10♥ 10♠; 3: 8♣",
     ): r"cannot: nobody could hold 8♣",
+    # turns: seats 0 to 3 have laid 2, 2, 1 and 2 cards
+    short(
+        passes="0 0 0"
+    ): r"passes: seat 2 must have passed at least 1 time so far, not 0: it has laid 1 card, seat 0 has"
+    r" had 2 turns \(2 cards\), and the turn goes round from the seat that moved first to you",
+    short(
+        passes="0 7 0"
+    ): r"passes: seat 2 can have passed at most 2 times so far, not 7: it has laid 1 card, seat 1 has",
+    short(passes="0 2 0", laid="0: 9♦"): r"passes: seat 2 can have passed at most 1 time so far, not 2",
+    short(passes="6 6 7 6"): r"passes: seat 0 can have passed at most 5 times so far, not 6: it has laid 2 cards,"
+    r" somebody lays or is excluded in every round, which has happened 7 times",
+    short(passes="5 6 7 6", laid="1: 9♦"): r"passes: seat 0 can have passed at most 4 times so far, not 5",
+    short(
+        passes="3 0 1 0"
+    ): r"passes: seat 1 must have passed at least 3 times so far, not 0: it has laid 2 cards, seat 0"
+    r" has had 5 turns \(2 cards \+ 3 passes\)",
+    FIRST_ROUND + " | passes 1 0 0": r"passes: seat 1 can have passed at most 0 times so far, not 1",
+    FIRST_ROUND + " | cannot 1: 10♦": r"cannot 1: seat 1 can have passed at most 0 times so far, not 1",
+    NINE_KEPT + " | left 8 7 6 | passes 1 2 2 2": r"passes: you hold 9♠, which has fitted all along, so you have",
+    NINE_KEPT
+    + " | left 8 7 6 | cannot 0: 10♣": r"cannot 0: you hold 9♠, which has fitted all along, so you have never",
+    NINE_KEPT + " | left 5 8 8": r"hand: seat 0 must have passed at least 2 times so far, but nobody who holds 9♠ has"
+    r" passed: it has laid 1 card, seat 1 has had 4 turns \(4 cards\)",
+    NINE_KEPT + " | left 7 7 7 | passes 1 1 1": r"passes: seat 1 can have passed at most 0 times so far, not 1",
+    ALL_PASSED: r"passes: nobody could hold 9♣ 8♦ 9♥ 9♠",
     short(hand="7♣ 6♣ Q♣ 6♦ K♦ 7♥ A♠"): r"hand: none of 6♣ 7♣ Q♣ 6♦ K♦ 7♥ A♠ fits \(8♣ 10♣ 7♦ J♦ 8♥ J♥ 8♠ 10♠ would\)",
 }
 

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     from devyatka_env.belief import Belief
     from devyatka_env.bots import PimcBot
     from devyatka_env.evaluation.advice import advise
-    from devyatka_env.seen import left_open, read_seen
+    from devyatka_env.seen import left_open, passes_known, read_seen
 
     view = read_seen(options.seen, options.rules)
     bot = make_bot(options.bot)
@@ -64,10 +64,12 @@ def run(options: argparse.Namespace) -> int:
     set_threads(1)
     advice = advise(view, options.bot if isinstance(bot, PimcBot) else bot, options.worlds, options.seed)
     belief = Belief(view)
+    passes = _passes_note(view, belief, passes_known(options.seen, options.rules))
     if options.json:
-        print(json.dumps(_content(view, belief, advice, guesses), indent=1, ensure_ascii=False))
+        content = _content(view, belief, advice, [*guesses, *passes])
+        print(json.dumps(content, indent=1, ensure_ascii=False))
     else:
-        print(*_report(view, belief, advice, guesses), sep="\n")
+        print(*_report(view, belief, advice, guesses, passes), sep="\n")
     return 0
 
 
@@ -93,10 +95,22 @@ def _guesses(bot: Bot, left_open: Sequence[str]) -> list[str]:
     return [f"{told[0].upper()}{told[1:]} was made up, and the bot may look at it: tell {missing}, if you can."]
 
 
+def _passes_note(view: PlayerView, belief: Belief, known: str) -> list[str]:
+    """What passes do not rule out because their moments are not told, if there is anything."""
+    if known == "course" or belief.count == 1 or (known == "numbers" and not any(view.passes[1:])):
+        return []
+    told = "Of the passes only the number is told"
+    if known == "nothing":
+        told = "The passes are not told and are taken to be as few as the turns leave"
+    return [f"{told}: of cards they rule out those that fitted all along and those that `cannot` names, no others."]
+
+
 # --- shown -----------------------------------------------------------------------------------------------------------
 
 
-def _report(view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence[str]) -> list[str]:
+def _report(
+    view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence[str], passes: Sequence[str]
+) -> list[str]:
     n, deck = view.num_players, view.rules.deck
     seats = "the other seat is 1" if n == 2 else f"the other seats are 1 to {n - 1}, clockwise from you"
     fits = f"What fits now and is not yours: {deck.text(view.fitting_mask & ~view.hand_mask) or 'nothing'}."
@@ -114,6 +128,7 @@ def _report(view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence[
         [line for words in (meaning, *advice.notes, *guesses) for line in paragraph(words)],
         paragraph(f"{fits} {deals}"),
         _grid(view, belief),
+        *map(paragraph, passes),
     ]
     return [line for part in parts for line in (*part, "")][:-1]
 

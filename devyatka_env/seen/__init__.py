@@ -19,15 +19,18 @@ The first three are needed. In the view the writer is seat 0. Where ``laid`` and
 excluded, passes and what they prove follow: the view is the one that the writer has. Otherwise (`left_open`) there
 stands for what is not told:
 
-- no passes, which prove nothing;
-- table cards that ``laid`` does not name go, in card order, to the first seat from the writer on that has laid too few
-  and may have held them;
+- passes as told, or else as few as the turns leave, which go round from the seat that moved first to the writer. They
+  prove what they prove whenever they were: cards that fitted from the first pass on, all starters among them;
+- the opening card goes to the first seat from the writer on with which the passes told agree; other table cards that
+  ``laid`` does not name go, in card order, to the first seat that has laid too few and may have held them;
 - cards were laid by their distance from the starter, the nearest first (under ``holder``, 9♦ before all others);
-- the dealer is the last seat, or the first from the writer on whose deal gives hands of these sizes;
+- the dealer is the last seat, or the first from the writer on whose deal gives hands of these sizes, and with which
+  the passes told agree;
 - seats without cards went out clockwise from the writer.
 
-No belief of `devyatka_env.belief` hangs on these but the first. Bots may look at them, and such a past need not agree
-with the turns: it cannot be played again.
+Passes told with which no such beginning of the deal agrees are refused (`devyatka_env.seen.turns`). No belief of
+`devyatka_env.belief` hangs on these but the first. Bots may look at them, and such a past need not agree with the turns
+card by card: it cannot be played again.
 """
 
 from __future__ import annotations
@@ -63,13 +66,13 @@ def read_seen(text: str, rules: Rules | str = DEFAULT_PRESET) -> PlayerView:
     check_opening(seen)
     check_order(seen)
     deck = seen.rules.deck
-    fits = fitting(seen.rules, seen.table, any_starter=_any_starter(seen))
+    fits = fitting(seen.rules, seen.table, any_starter=seen.may_open_with_any)
     check_cannot(seen, fits)
     past = past_of(seen)
     if not seen.hand & fits:
         raise SeenTextError(f"hand: none of {deck.text(seen.hand)} fits ({deck.text(fits)} would): you must pass")
     view = PlayerView(_record(seen, past, seen.hand & fits), seen.rules, 0)
-    _check_belief(view)
+    _check_belief(view, "cannot" if any(seen.cannot) else "passes")
     return view
 
 
@@ -85,6 +88,18 @@ def left_open(text: str, rules: Rules | str = DEFAULT_PRESET) -> tuple[str, ...]
         for name, is_open in (("laid", sum(seen.laid) != seen.table), ("order", seen.table and not seen.order))
         if is_open
     )
+
+
+def passes_known(text: str, rules: Rules | str = DEFAULT_PRESET) -> str:
+    """What a text tells of the passes: when each was (``course``), how many there were (``numbers``), or ``nothing``.
+
+    Raises:
+        SeenTextError: it cannot be read.
+    """
+    seen = read_fields(text, Rules.of(rules))
+    if seen.is_followed or (not seen.table and (seen.passes_told or not seen.may_open_with_any)):
+        return "course"  # on an empty table it is one moment for all, and before the opening card there is none
+    return "numbers" if seen.passes_told else "nothing"
 
 
 def format_seen(view: PlayerView) -> str:
@@ -115,8 +130,8 @@ def format_seen(view: PlayerView) -> str:
     return " | ".join(f"{name} {content}" for name, content in fields.items() if content)
 
 
-def _check_belief(view: PlayerView) -> None:
-    """Some deal must agree with all that is told.
+def _check_belief(view: PlayerView, field: str) -> None:
+    """Some deal must agree with all that is told, of which ``field`` rules out cards.
 
     Raises:
         SeenTextError: none does.
@@ -132,20 +147,10 @@ def _check_belief(view: PlayerView) -> None:
         reason = "the other seats cannot share the hidden cards so that each holds as many as it has left"
         if nobody and view.rules.cards_per_seat is None:
             reason = f"nobody could hold {deck.text(nobody)}"
-        raise SeenTextError(f"cannot: {reason}") from error
+        raise SeenTextError(f"{field}: {reason}") from error
 
 
 # --- the record ------------------------------------------------------------------------------------------------------
-
-
-def _is_at_large(seen: Seen) -> bool:
-    """Whether the card that should open the deal left with the first seat excluded."""
-    opening = 1 << seen.rules.opening_card
-    return seen.rules.opening == "holder" and not (seen.table | seen.hand) & opening
-
-
-def _any_starter(seen: Seen) -> bool:
-    return seen.rules.opening == "left_of_dealer" or _is_at_large(seen)
 
 
 def _record(seen: Seen, past: Past, legal: int) -> np.ndarray[Any, np.dtype[np.void]]:
@@ -154,7 +159,7 @@ def _record(seen: Seen, past: Past, legal: int) -> np.ndarray[Any, np.dtype[np.v
     cannot = list(past.cannot)
     opener = next((k for k in range(n) if past.order and past.laid[k] >> past.order[0] & 1), -1)
     if seen.rules.opening == "holder":  # who moves first is public
-        holder = seen.excluded[0] if _is_at_large(seen) else max(opener, 0)
+        holder = seen.excluded[0] if seen.is_at_large else max(opener, 0)
         opener = holder if opener < 0 else opener
         cannot = [mask if k == holder else mask | opening for k, mask in enumerate(cannot)]
     status = {k: place for place, k in enumerate(past.went_out, 1)} | {k: -p for p, k in enumerate(seen.excluded, 1)}
@@ -178,7 +183,7 @@ def _record(seen: Seen, past: Past, legal: int) -> np.ndarray[Any, np.dtype[np.v
         "dealer": past.dealer,
         "opener": opener,
         "turn": 0,
-        "any_starter": _any_starter(seen),
+        "any_starter": seen.may_open_with_any,
         "reason": ON,
     }
     return np.array([tuple(facts[name] for name in STATE_DTYPE.names or ())], STATE_DTYPE)
@@ -188,4 +193,4 @@ def _padded(values: Sequence[int], length: int = MAX_PLAYERS) -> tuple[int, ...]
     return tuple(values) + (0,) * (length - len(values))
 
 
-__all__ = ["FIELDS", "SeenTextError", "format_seen", "left_open", "read_seen"]
+__all__ = ["FIELDS", "SeenTextError", "format_seen", "left_open", "passes_known", "read_seen"]

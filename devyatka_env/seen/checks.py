@@ -50,7 +50,7 @@ def check_cards(seen: Seen) -> None:
 
 
 def check_seats(seen: Seen) -> None:
-    """Who is still in, and how often they can have passed."""
+    """Who is still in."""
     rules = seen.rules
     if seen.excluded and rules.foul != "exclude":
         raise SeenTextError(f"excluded: a foul excludes nobody under these rules (foul={rules.foul})")
@@ -66,10 +66,6 @@ def check_seats(seen: Seen) -> None:
         raise SeenTextError(f"left: seat {seen.left.index(0)} has no card left, so the deal is over")
     if rules.num_players - empty - len(seen.excluded) < 2:
         raise SeenTextError("left: no other seat is in, so the deal is over")
-    most = seen.table.bit_count() + len(seen.excluded) + (rules.opening == "left_of_dealer")
-    for seat, passes in enumerate(seen.passes):
-        if passes > most:
-            raise SeenTextError(f"passes: seat {seat} can have passed at most {most} times so far, not {passes}")
 
 
 def check_opening(seen: Seen) -> None:

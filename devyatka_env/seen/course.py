@@ -9,6 +9,7 @@ from devyatka_env.cards import iter_mask
 from devyatka_env.dealing import hand_sizes
 from devyatka_env.seen.checks import fitting
 from devyatka_env.seen.fields import Seen, SeenTextError
+from devyatka_env.seen.turns import Start, with_turns
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Past:
         order: the table cards, as they were laid.
         laid: cards laid.
         passes: passes counted.
-        cannot: cards that these prove the seat does not hold.
+        cannot: cards that these surely prove the seat does not hold, and those told.
         went_out: the seats without cards, in the order in which they went out.
     """
 
@@ -41,24 +42,27 @@ def past_of(seen: Seen) -> Past:
         SeenTextError: it cannot have been.
     """
     rules, n = seen.rules, seen.rules.num_players
-    is_followed = seen.is_course_told and seen.table != 0 and not seen.excluded
     dealers = [n - 1, *range(n - 1)]
-    if is_followed and rules.opening == "left_of_dealer":
+    if seen.is_followed and rules.opening == "left_of_dealer":
         opener = _seat_of(seen.order[0], seen.laid)
         dealers = [(opener - k) % n for k in range(1, n + 1)]  # the fewest passes before the first card
+    starts = list(_starts(seen, dealers))
+    if not starts:
+        raise _no_deal(seen)
+    if not seen.is_followed:
+        start, passes, cannot = with_turns(seen, starts)
+        out = tuple(seat for seat in range(n) if not seen.left[seat])
+        return Past(start.dealer, _order(seen), start.laid, passes, cannot, out)
     failures = []
-    for dealer, laid in _attributions(seen, dealers):
-        if not is_followed:
-            out = tuple(seat for seat in range(n) if not seen.left[seat])
-            return Past(dealer, _order(seen), laid, seen.passes, seen.cannot, out)
+    for start in starts:
         try:
-            past = _follow(seen, dealer)
+            past = _follow(seen, start.dealer)
             _check_told(seen, past)
         except SeenTextError as error:
             failures.append(error)
         else:
             return past
-    raise failures[0] if failures else _no_deal(seen)
+    raise failures[0]
 
 
 def _seat_of(card: int, laid: Sequence[int]) -> int:
@@ -124,17 +128,32 @@ def _check_told(seen: Seen, past: Past) -> None:
 # --- made up ---------------------------------------------------------------------------------------------------------
 
 
-def _attributions(seen: Seen, dealers: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """The dealers whose deals leave such hands, each with the cards laid by seat."""
-    named = sum(seen.laid)
+def _starts(seen: Seen, dealers: Sequence[int]) -> Iterator[Start]:
+    """The dealers whose deals leave such hands, with the seats that can have moved first and the cards laid by seat."""
     for dealer in dealers:
-        rooms = [
-            size - left - laid.bit_count()
-            for size, left, laid in zip(hand_sizes(seen.rules, dealer), seen.left, seen.laid, strict=True)
-        ]
-        shares = _share(seen.table & ~named, rooms, seen.cannot) if min(rooms) >= 0 else None
-        if shares is not None:
-            yield dealer, tuple(mask | more for mask, more in zip(seen.laid, shares, strict=True))
+        for first in _firsts(seen, dealer):
+            opening = seen.table & (1 << seen.rules.opening_card if seen.rules.opening == "holder" else 0)
+            named = [mask | (opening if seat == first else 0) for seat, mask in enumerate(seen.laid)]
+            rooms = [
+                size - left - laid.bit_count()
+                for size, left, laid in zip(hand_sizes(seen.rules, dealer), seen.left, named, strict=True)
+            ]
+            shares = _share(seen.table & ~sum(named), rooms, seen.cannot) if min(rooms) >= 0 else None
+            if shares is not None:
+                yield Start(dealer, first, tuple(mask | more for mask, more in zip(named, shares, strict=True)))
+
+
+def _firsts(seen: Seen, dealer: int) -> list[int]:
+    """The seats that can have had the first turn."""
+    rules, card = seen.rules, 1 << seen.rules.opening_card
+    if rules.opening == "left_of_dealer":
+        return [(dealer + 1) % rules.num_players]
+    if seen.is_at_large:
+        return [seen.excluded[0]]
+    if not seen.table:
+        return [0]
+    namers = [seat for seat, mask in enumerate(seen.laid) if mask & card]
+    return namers or [seat for seat in range(rules.num_players) if not seen.cannot[seat] & card]
 
 
 def _share(cards: int, rooms: Sequence[int], barred: Sequence[int]) -> list[int] | None:

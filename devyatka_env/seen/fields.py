@@ -37,6 +37,22 @@ class Seen:
         """Whether it is told who laid each card, and in which order."""
         return sum(self.laid) == self.table and len(self.order) == self.table.bit_count()
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether the passes, and what they prove, follow: the course is told, and no foul stands somewhere in it."""
+        return self.is_course_told and self.table != 0 and not self.excluded
+
+    @property
+    def is_at_large(self) -> bool:
+        """Whether the card that should open the deal left with the first seat excluded."""
+        opening = 1 << self.rules.opening_card
+        return self.rules.opening == "holder" and not (self.table | self.hand) & opening
+
+    @property
+    def may_open_with_any(self) -> bool:
+        """Whether any starter could be laid on an empty table."""
+        return self.rules.opening == "left_of_dealer" or self.is_at_large
+
 
 def read_fields(text: str, rules: Rules) -> Seen:
     """Read a text (`devyatka_env.seen`); its number of seats goes before that of ``rules``.
