@@ -24,8 +24,8 @@ def import_bot(spec: str) -> Bot:
     module_name, attribute = spec.split(":")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ValueError(f"bot {spec!r}: cannot import {module_name!r} ({error})") from error
+    except Exception as error:  # whatever the user's module raises
+        raise ValueError(f"bot {spec!r}: cannot import {module_name!r} ({type(error).__name__}: {error})") from error
     if not hasattr(module, attribute):
         raise ValueError(f"bot {spec!r}: module {module_name!r} has no {attribute!r}")
     found: object = getattr(module, attribute)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devyatka_env.bots import Bot, make_bot
+from devyatka_env.bots.imported import is_import
 from devyatka_env.cli.screen import width
 from devyatka_env.cli.shared import (
     BOTS_HELP,
@@ -22,6 +23,7 @@ from devyatka_env.cli.shared import (
 from devyatka_env.rules import DEFAULT_PRESET, Rules
 
 if TYPE_CHECKING:
+    from devyatka_env.evaluation.agent_check import AgentItem
     from devyatka_env.evaluation.pairings import Pairing, Setup
     from devyatka_env.evaluation.tournament import Progress
 
@@ -35,7 +37,8 @@ def add(commands: Commands) -> None:
         help="cross table and ratings of several bots and checkpoints",
         description="Play every entrant alone among copies of each other one, over the same duplicate deals, and rate"
         " them. The folder keeps what was played: give it again, with more deals or more entrants, and only what is"
-        " missing is played; without entrants it goes on with its own.",
+        " missing is played; without entrants it goes on with its own. Agents of your own code (module:name) are looked"
+        " over first, as `devyatka check-agent --quick` does, and left out when there is a fault.",
         epilog=BOTS_HELP,
     )
     parser.add_argument("entrants", nargs="*", metavar="BOT", help="two or more bots or folders of checkpoints")
@@ -65,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     check_plot(options.plot)
     known = read_setup(options.output)
     rules, seed, deals = _settings(options, known)
-    bots = _bots(options.entrants or list(known.entrants if known else ()))
+    bots, faulty = _bots(options.entrants or list(known.entrants if known else ()), rules, options.move_seconds)
     with make_workers(options) as workers:
         tournament = play_tournament(
             bots,
@@ -89,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         plot(result, options.plot)
     if tournament.interrupted:
         return 130
-    return 1 if any(one.failure for one in tournament.pairings) else 0
+    return 1 if faulty or any(one.failure for one in tournament.pairings) else 0
 
 
 def _settings(options: argparse.Namespace, known: Setup | None) -> tuple[Rules, int, int]:
@@ -104,8 +107,23 @@ def _settings(options: argparse.Namespace, known: Setup | None) -> tuple[Rules, 
     return rules, seed, deals
 
 
-def _bots(names: list[str]) -> list[Bot]:
-    return [make_bot(name) for name in names]
+def _bots(names: list[str], rules: Rules, move_seconds: float) -> tuple[list[Bot], int]:
+    """The entrants, and how many were left out: the user's own code is looked over before it plays."""
+    from devyatka_env.evaluation.agent_check import check_agent
+
+    bots = [make_bot(name) for name in names]
+    for bot in bots:
+        bot.check_rules(rules)
+    sound = []
+    for bot in bots:
+        faults: tuple[AgentItem, ...] = ()
+        if is_import(bot.name):  # checking changes a bot that keeps a memory, so another one of the kind is checked
+            faults = check_agent(make_bot(bot.name), quick=True, rules=rules, move_seconds=move_seconds).faults
+        for fault in faults:
+            print(f"{bot.name}, left out: {fault.name}: {fault.detail}", flush=True)
+        if not faults:
+            sound.append(bot)
+    return sound, len(bots) - len(sound)
 
 
 def _progress_line(bots: list[Bot], deals: int) -> Progress | None:
