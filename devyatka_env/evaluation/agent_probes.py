@@ -29,6 +29,8 @@ _LEVEL = 0.001
 _REPEATS = 12  # answers of each kind at a moment, where statistics judge
 _MOMENTS_BY_CHANCE = 60  # and the moments
 _FEW = 5  # moments that are looked at even when the agent is slow; fewer tell nothing by statistics
+_FEW_HIDDEN = 60  # where the hidden cards are dealt anew, if the agent is not much slower than a search
+_SLOW_SECONDS = 0.2  # a move
 _BATCH = 16  # views in a batch
 _WORDS = 4  # random words with which an agent that says it uses none is asked
 # A network's logits depend on the batch in the last digits, so that near ties may flip: not more often than this.
@@ -188,7 +190,9 @@ class Prober:
         if self._draws_itself:
             return self._deal_anew_by_chance()
         compared, has_hidden = 0, False
-        for moment, played in self._some(self._choices[::-1]):
+        usual = self._asker.usual_seconds
+        is_slow = sum(usual) > _SLOW_SECONDS * len(usual)
+        for moment, played in self._some(self._choices[::-1], _FEW if is_slow else _FEW_HIDDEN):
             others = moment.others(self._others)
             has_hidden |= bool(others)
             for batch in self._forms if others else ():
@@ -201,7 +205,10 @@ class Prober:
                 compared += len(others)
         if not has_hidden:
             return AgentItem(HIDDEN, SKIPPED, "there are none: who sees one hand knows them all")
-        return AgentItem(HIDDEN, OK, f"the same answers with the hidden cards dealt anew {compared:,} times")
+        what = f"the same answers with the hidden cards dealt anew {compared:,} times"
+        if compared < _FEW_HIDDEN:
+            return AgentItem(HIDDEN, NOTE, f"{what}, which is too seldom to tell: it is slow")
+        return AgentItem(HIDDEN, OK, what)
 
     def _answers(self, moment: Moment, others: Sequence[Moment], batch: bool) -> Answers:
         """The answers at a moment, at others, and at the first once more."""
