@@ -60,6 +60,13 @@ def ladder_table() -> str:
     return "\n".join(lines)
 
 
+def searching_table() -> str:
+    """The ladder's rows of the bots that search, and of `greedy`."""
+    wanted = ("candidate", "---", "`greedy` | `greedy`", "`pimc`", "`reader`", "`oracle`", "chance")
+    lines = ladder_table().splitlines()
+    return "\n".join(line for line in lines if line.removeprefix("| ").removeprefix("|").startswith(wanted))
+
+
 def _percent(point: list[float]) -> str:
     """A share and half of its 95 % interval."""
     return f"{100 * point[0]:.1f} ± {100 * point[1]:.1f} %"
@@ -157,7 +164,7 @@ def draw_game() -> None:
 # Page, and the tables in it: each is made by the function ``NAME_table``.
 PAGES = {
     "README.md": ("bots", "presets", "observation", "ladder"),
-    "docs/exact.md": ("two_seats", "opener"),
+    "docs/exact.md": ("two_seats", "opener", "searching"),
 }
 
 
