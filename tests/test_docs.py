@@ -11,8 +11,9 @@ from types import ModuleType
 import pytest
 
 import devyatka_env.bots
-import devyatka_env.evaluation
+from benchmarks.ladder import LADDER, rows
 from benchmarks.perfect_play import two_seats
+from devyatka_env.evaluation import evaluate
 from devyatka_env.rules import PRESETS, Rules
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,12 +44,12 @@ def test_readme__example_runs(number: int, monkeypatch: pytest.MonkeyPatch) -> N
     exec(compile(EXAMPLES[number], f"README.md, example {number}", "exec"), {"__name__": "example"})
 
 
-@pytest.mark.parametrize("name", ["bots", "presets", "observation"])
+@pytest.mark.parametrize("name", ["bots", "presets", "observation", "ladder"])
 def test_readme__table_is_the_one_the_code_makes(name: str, generate: ModuleType) -> None:
     assert generate.between(README, name) == getattr(generate, f"{name}_table")(), "run `make docs`"
 
 
-@pytest.mark.parametrize("name", ["two_seats", "opener"])
+@pytest.mark.parametrize("name", ["two_seats", "opener", "searching"])
 def test_exact_page__table_is_made_of_the_saved_numbers(name: str, generate: ModuleType) -> None:
     page = (ROOT / "docs" / "exact.md").read_text(encoding="utf-8")
     assert generate.between(page, name) == getattr(generate, f"{name}_table")(), "run `make docs`"
@@ -69,22 +70,31 @@ def test_exact_page__numbers_are_those_of_the_solver() -> None:
     assert fresh["perfect"]["mistakes_share_of_mattered"] == saved["perfect"]["mistakes_share_of_mattered"] == 0
 
 
-def test_readme__strength_table_holds_on_other_deals(generate: ModuleType) -> None:
-    """The printed win rates of greedy against random lie within both intervals of a fresh, smaller measurement.
+def test_ladder__has_every_shipped_bot_and_checkpoint() -> None:
+    wanted = {(row.bot, row.against, row.deals) for row in rows()}
+    tables = [result["tables"] for result in json.loads(LADDER.read_text(encoding="utf-8")).values()]
+    found = {
+        (one["candidates"][0]["candidate"], one["against"][0], one["candidates"][0]["deals"]) for one, *_ in tables
+    }
+    assert found == wanted
+    for five in tables:
+        assert [one["rules_fingerprint"] for one in five] == [Rules.of(num_players=n).fingerprint for n in range(2, 7)]
+
+
+@pytest.mark.parametrize(("candidate", "against"), [("greedy", "random"), ("blocker", "greedy"), ("closed", "greedy")])
+def test_ladder__holds_on_other_deals(candidate: str, against: str) -> None:
+    """The printed win rates lie within both intervals of a fresh, smaller measurement.
 
     Two 95 % intervals of the same quantity are disjoint about once in 180 comparisons; the deals here are fixed, so
     the test either always passes or always fails.
     """
-    printed = [row for row in generate.between(README, "strength").splitlines() if row.startswith("| greedy | random")]
-    figures = re.findall(r"(0\.\d+) ± (0\.\d+)", printed[0])
-    assert len(figures) == 5
-    for seats, (mean, half) in enumerate(figures, start=2):
-        rules = Rules.of(num_players=seats)
-        bots = devyatka_env.bots
-        fresh = devyatka_env.evaluation.evaluate(
-            bots.make_bot("greedy"), bots.make_opponents("random", seats - 1), rules, deals=2000, seed=99
-        ).win_rate
-        assert abs(fresh.mean - float(mean)) <= fresh.half_width + float(half)
+    ladder = json.loads(LADDER.read_text(encoding="utf-8"))[f"{candidate} against {against}"]
+    for seats, table in enumerate(ladder["tables"], start=2):
+        (row,) = table["candidates"]
+        fresh = evaluate(candidate, against, Rules.of(num_players=seats), deals=2000, seed=99).win_rate
+        low, high = row["win_rate_ci95"]
+        assert fresh.low <= high
+        assert low <= fresh.high
 
 
 def test_rules_page__preset_table_names_every_preset() -> None:
