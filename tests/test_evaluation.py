@@ -168,6 +168,13 @@ def test_adjusted_mean__covers_the_truth_and_gains_what_it_says(explained: float
     assert np.mean(ratios) == pytest.approx(1 / (1 - explained * (1 - few / many)), rel=0.1)
 
 
+def test_adjusted_mean__of_what_never_varies_is_itself() -> None:
+    (row,) = compare(["greedy"], "greedy", "nine_each num_players=3", 100, adjust=3).evaluations
+    assert row.adjusted is not None
+    assert row.adjusted.mean == row.win_rate
+    assert row.adjusted.variance_ratio == 1
+
+
 def test_estimate__prints_its_mean_and_half_width() -> None:
     assert str(Estimate(0.25, 0.2, 0.3, 100)) == "0.2500 ± 0.0500"
 

@@ -23,7 +23,7 @@ from devyatka_env.cli.shared import (
 from devyatka_env.rules import DEFAULT_PRESET, Rules
 
 if TYPE_CHECKING:
-    from devyatka_env.evaluation.agent_check import AgentItem
+    from devyatka_env.evaluation.agent_probes import AgentItem
     from devyatka_env.evaluation.pairings import Pairing, Setup
     from devyatka_env.evaluation.tournament import Progress
 

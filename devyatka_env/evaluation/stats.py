@@ -165,14 +165,16 @@ def adjust_mean(joint: Moments, controls: Moments) -> Adjusted:
     inside, toward = covariance[1:, 1:], covariance[1:, 0]
     slopes = np.linalg.lstsq(inside, toward, rcond=1e-9)[0]  # controls may repeat each other
     whole, few, many = float(covariance[0, 0]), joint.count, controls.count
+    if whole < ROUNDING**2:  # every unit says the same
+        return Adjusted(joint.column(0), variance_ratio=1.0, explained=0.0, count=many)
     explained = min(max(0.0, float(slopes @ toward)), whole)
     free = max(1, few - 1) / max(1, few - 1 - len(slopes))  # the slopes are fitted to these very units
     variance = (whole - explained) * free / few + explained / many
     mean = float(joint.means[0] + slopes @ (controls.means - joint.means[1:]))
     return Adjusted(
         mean=Estimate.of(mean, variance, few),
-        variance_ratio=whole / few / variance if variance else 1.0,
-        explained=explained / whole if whole else 0.0,
+        variance_ratio=whole / few / variance,
+        explained=explained / whole,
         count=many,
     )
 
