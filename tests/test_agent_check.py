@@ -17,8 +17,8 @@ from helpers import random_moment, state_bytes
 
 from devyatka_env.bots import BOTS, make_bot
 from devyatka_env.cli import main
-from devyatka_env.evaluation.agent_check import AgentReport, check_agent
-from devyatka_env.evaluation.asking import Asker, Moment, chance, generator_of
+from devyatka_env.evaluation.agents.asking import Asker, Moment, chance, generator_of
+from devyatka_env.evaluation.agents.check import AgentReport, check_agent
 from devyatka_env.game import Game
 from devyatka_env.rules import PRESETS, Rules
 from tests import broken_agents as zoo

@@ -62,9 +62,10 @@ LAYERS = [
     "bots.catalogue",
     "bots.ceiling",
     "evaluation.stats",
-    "evaluation.asking",
-    "evaluation.agent_probes",
-    "evaluation.agent_check",
+    "evaluation.agents.__init__",
+    "evaluation.agents.asking",
+    "evaluation.agents.probes",
+    "evaluation.agents.check",
     "evaluation.duplicate",
     "evaluation.workers",
     "evaluation.arena",
@@ -73,19 +74,21 @@ LAYERS = [
     "evaluation.replay",
     "evaluation.results",
     "evaluation.report",
-    "evaluation.page",
-    "evaluation.page_writers",
-    "evaluation.subject",
-    "evaluation.portrait",
-    "evaluation.charts",
-    "evaluation.wording",
-    "evaluation.provenance",
-    "evaluation.chapters",
-    "evaluation.ratings",
-    "evaluation.pairings",
-    "evaluation.tournament",
-    "evaluation.standings",
-    "evaluation.crosstable",
+    "evaluation.pages.__init__",
+    "evaluation.pages.model",
+    "evaluation.pages.writers",
+    "evaluation.pages.subject",
+    "evaluation.pages.portrait",
+    "evaluation.pages.charts",
+    "evaluation.pages.wording",
+    "evaluation.pages.provenance",
+    "evaluation.pages.chapters",
+    "evaluation.tournaments.__init__",
+    "evaluation.tournaments.ratings",
+    "evaluation.tournaments.pairings",
+    "evaluation.tournaments.play",
+    "evaluation.tournaments.standings",
+    "evaluation.tournaments.crosstable",
     "evaluation.__init__",
     "envs.__init__",
     "envs.core",
@@ -321,8 +324,8 @@ def global_randomness(source: str) -> list[str]:
     return found
 
 
-# `evaluation.asking` sets the global generators to find bots that draw from them, and puts them back.
-@pytest.mark.parametrize("module", sorted(set(MODULES) - {"evaluation.asking"}))
+# `evaluation.agents.asking` sets the global generators to find bots that draw from them, and puts them back.
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"evaluation.agents.asking"}))
 def test_randomness__no_module_touches_the_global_state(module: str) -> None:
     assert global_randomness(MODULES[module]) == []
 

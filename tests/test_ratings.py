@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import check_grad
 
-from devyatka_env.evaluation.ratings import (
+from devyatka_env.evaluation.tournaments.ratings import (
     MAX_BLOCKS,
     POINTS,
     Pair,

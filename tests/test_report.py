@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from training_helpers import MINI, write_settings
 
 from devyatka_env.cli import main, report
-from devyatka_env.evaluation import charts
-from devyatka_env.evaluation.chapters import verdict
-from devyatka_env.evaluation.page import (
+from devyatka_env.evaluation.pages import charts
+from devyatka_env.evaluation.pages.chapters import verdict
+from devyatka_env.evaluation.pages.model import (
     INK,
     Code,
     Line,
@@ -34,11 +34,11 @@ from devyatka_env.evaluation.page import (
     Tile,
     plain,
 )
-from devyatka_env.evaluation.page_writers import check_ending, to_html, to_markdown, write_page
-from devyatka_env.evaluation.portrait import paint
+from devyatka_env.evaluation.pages.portrait import paint
+from devyatka_env.evaluation.pages.subject import open_subject, tables_of
+from devyatka_env.evaluation.pages.wording import measure, percent, rules_in_words, share, table_labels
+from devyatka_env.evaluation.pages.writers import check_ending, to_html, to_markdown, write_page
 from devyatka_env.evaluation.stats import Estimate
-from devyatka_env.evaluation.subject import open_subject, tables_of
-from devyatka_env.evaluation.wording import measure, percent, rules_in_words, share, table_labels
 from devyatka_env.rules import PRESETS, Rules
 from training import monitor
 from training.selfplay import main as train
@@ -416,7 +416,7 @@ def test_ctrl_c__before_anything_was_played_leaves_a_page_too(monkeypatch: pytes
     def stop(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("devyatka_env.evaluation.portrait.compare", stop)
+    monkeypatch.setattr("devyatka_env.evaluation.pages.portrait.compare", stop)
     page = checked(written("runs/tiny", code=130))
     assert "Nothing was measured." in page.words
     assert Rules.of(MINI).fingerprint in page.words

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from devyatka_env import PlayerView, Rules
 from devyatka_env.bots import Bot, CallableBot, GreedyBot, PolicyBot, RandomBot
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.cli import main
-from devyatka_env.evaluation import evaluate, tournament
-from devyatka_env.evaluation.crosstable import table
-from devyatka_env.evaluation.pairings import Pairing, identity, read_setup
-from devyatka_env.evaluation.standings import standings, standings_result
-from devyatka_env.evaluation.tournament import Tournament, play_tournament
+from devyatka_env.evaluation import evaluate
+from devyatka_env.evaluation.tournaments import play
+from devyatka_env.evaluation.tournaments.crosstable import table
+from devyatka_env.evaluation.tournaments.pairings import Pairing, identity, read_setup
+from devyatka_env.evaluation.tournaments.play import Tournament, play_tournament
+from devyatka_env.evaluation.tournaments.standings import standings, standings_result
 from devyatka_env.evaluation.workers import Workers
 
 Capture = pytest.CaptureFixture[str]
@@ -57,16 +59,16 @@ def assert_same_totals(one: Tournament, other: Tournament) -> None:
 def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
     """Every deal of every pairing that is played, as it is."""
     deals: list[tuple[str, str, int]] = []
-    play_part = tournament.play_part
+    play_part = play.play_part
 
     def note(game: Any, span: tuple[int, int]) -> Any:
         part = play_part(game, span)
-        if isinstance(part, tournament.Part):
+        if isinstance(part, play.Part):
             bots = game.seating(0)
             deals.extend((bots[0].name, bots[1].name, deal) for deal in range(span[0], sum(span)))
         return part
 
-    monkeypatch.setattr(tournament, "play_part", note)
+    monkeypatch.setattr(play, "play_part", note)
     return deals
 
 
@@ -127,7 +129,7 @@ def test_tournament__stopped_before_the_first_deal_is_an_interruption(
     def interrupt(game: Any, span: tuple[int, int]) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tournament, "play_part", interrupt)
+    monkeypatch.setattr(play, "play_part", interrupt)
     with pytest.raises(KeyboardInterrupt):
         play_tournament(FIELD, THREE, 10, tmp_path)
 
@@ -135,7 +137,7 @@ def test_tournament__stopped_before_the_first_deal_is_an_interruption(
 def test_tournament__a_kill_loses_no_more_than_the_last_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tournament, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(play, "SAVE_SECONDS", 0.0)
     seen = []
 
     def progress(number: int, total: int, pairing: Pairing) -> None:
@@ -410,10 +412,27 @@ def test_command__bad_input_is_refused(arguments: list[str], message: str, event
 
 
 def test_command__a_failed_bot_gives_1(event_folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("broken_bots.py").write_text("def bad(view, rng):\n    return -5\n")
-    assert main(["tournament", "greedy", "broken_bots:bad", "random", "--deals", "20", "--json", "out.json"]) == 1
-    assert "! broken_bots:bad failed" in capsys.readouterr().out
+    Path("bad_bots.py").write_text(
+        "def late(view, rng):\n    return view.legal_actions()[0] if rng.random() < 0.999 else -5\n"
+    )
+    monkeypatch.setattr("devyatka_env.evaluation.agents.check.check_agent", lambda *_, **__: SimpleNamespace(faults=()))
+    assert main(["tournament", "greedy", "bad_bots:late", "random", "--deals", "900", "--json", "out.json"]) == 1
+    assert "! bad_bots:late failed" in capsys.readouterr().out
     assert [one["failed"] for one in json.loads(Path("out.json").read_text())["entrants"]] == [False, False, True]
+
+
+def test_command__users_own_code_with_faults_is_left_out_and_the_others_play(
+    event_folder: Path, capsys: Capture
+) -> None:
+    Path("broken_bots.py").write_text("def bad(view, rng):\n    return -5\n")
+    options = ["greedy", "broken_bots:bad", "random", "broken_agents:peeks_by_frame", "broken_agents:first"]
+    assert main(["tournament", *options, "--deals", "20", "--json", "out.json"]) == 1
+    out = capsys.readouterr().out
+    assert "broken_bots:bad, left out: legal choices: chose -5" in out
+    assert "broken_agents:peeks_by_frame, left out: hidden cards: of the same view it chose" in out
+    entrants = json.loads(Path("out.json").read_text())["entrants"]
+    assert sorted(one["name"] for one in entrants) == ["broken_agents:first", "greedy", "random"]
+    assert not any(one["failed"] for one in entrants)
 
 
 def test_command__an_interruption_gives_130_and_prints_what_was_played(

@@ -20,7 +20,7 @@ from devyatka_env.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from devyatka_env.evaluation.portrait import Progress
+    from devyatka_env.evaluation.pages.portrait import Progress
 
 DEALS, AGAINST, OUTPUT = 8000, "greedy,random", "report.html"
 
@@ -52,11 +52,11 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, and write the page."""
-    from devyatka_env.evaluation.chapters import page_of
-    from devyatka_env.evaluation.page import plain
-    from devyatka_env.evaluation.page_writers import check_ending, write_page
-    from devyatka_env.evaluation.portrait import paint
-    from devyatka_env.evaluation.subject import open_subject, tables_of
+    from devyatka_env.evaluation.pages.chapters import page_of
+    from devyatka_env.evaluation.pages.model import plain
+    from devyatka_env.evaluation.pages.portrait import paint
+    from devyatka_env.evaluation.pages.subject import open_subject, tables_of
+    from devyatka_env.evaluation.pages.writers import check_ending, write_page
 
     check_ending(options.output)
     check_writable(options.output)

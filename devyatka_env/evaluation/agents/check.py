@@ -1,10 +1,10 @@
 """Leak and sanity checks of an agent: it plays every preset and number of seats, and is asked again in other ways.
 
 What is found: illegal choices, exceptions, answers of a wrong type, slow moves, changed arguments; and answers that
-depend on more than the view and the randomness given (`devyatka_env.evaluation.agent_probes`). Above all on the hidden
+depend on more than the view and the randomness given (`devyatka_env.evaluation.agents.probes`). Above all on the hidden
 cards: they are dealt anew (`devyatka_env.belief`), so that the view stays the same byte for byte, while the deal lies
-open in the process (`devyatka_env.evaluation.asking`). An agent that reaches past its view, be it by a global, by the
-garbage collector or by the frames of its callers, then answers otherwise.
+open in the process (`devyatka_env.evaluation.agents.asking`). An agent that reaches past its view, be it by a global,
+the garbage collector or the frames of its callers, then answers otherwise.
 
 What is not found: the leak of an agent that keeps its answers by view, and gives the same one again; and an agent that
 knows a deal by its seed, which needs no peeking.
@@ -20,7 +20,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from devyatka_env.bots import BotSpec, make_bot
-from devyatka_env.evaluation.agent_probes import (
+from devyatka_env.evaluation.agents.asking import (
+    ARGUMENTS,
+    EXCEPTIONS,
+    LEGAL,
+    TIME,
+    TYPE,
+    Asker,
+    Moment,
+    TooSlowError,
+    generators_kept,
+    shortened,
+)
+from devyatka_env.evaluation.agents.probes import (
     BATCH,
     DETERMINISTIC,
     FAULT,
@@ -32,18 +44,6 @@ from devyatka_env.evaluation.agent_probes import (
     SKIPPED,
     AgentItem,
     Prober,
-)
-from devyatka_env.evaluation.asking import (
-    ARGUMENTS,
-    EXCEPTIONS,
-    LEGAL,
-    TIME,
-    TYPE,
-    Asker,
-    Moment,
-    TooSlowError,
-    generators_kept,
-    shortened,
 )
 from devyatka_env.game import Game
 from devyatka_env.records import check_seed

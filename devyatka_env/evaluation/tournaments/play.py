@@ -17,8 +17,8 @@ import numpy as np
 from devyatka_env.bots import Bot, BotError, BotSpec, make_bot
 from devyatka_env.evaluation.arena import MOVE_SECONDS, check_deals, make_field, spans
 from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
-from devyatka_env.evaluation.pairings import Entrant, Pairing, Part, Store
 from devyatka_env.evaluation.stats import Moments
+from devyatka_env.evaluation.tournaments.pairings import Entrant, Pairing, Part, Store
 from devyatka_env.evaluation.workers import WorkerError, Workers
 from devyatka_env.records import check_seed
 from devyatka_env.rules import Rules

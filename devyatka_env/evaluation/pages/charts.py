@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from devyatka_env.evaluation.page import INK, Picture
-from devyatka_env.evaluation.portrait import Duel
+from devyatka_env.evaluation.pages.model import INK, Picture
+from devyatka_env.evaluation.pages.portrait import Duel
 from devyatka_env.evaluation.stats import Estimate
 
 if TYPE_CHECKING:

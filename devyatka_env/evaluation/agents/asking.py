@@ -36,7 +36,7 @@ from devyatka_env.view import PlayerView
 
 # A move that takes so many times its limit is broken off: it may never end. The first one may load or compile things.
 _BREAK_OFF, _BREAK_OFF_FIRST = 4, 12
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[2])
 _PCG_FACTOR = 0x2360ED051FC65DA44385DF649FCCF645  # of the PCG64 generator (O'Neill 2014)
 
 # What can go wrong when a bot is asked: the names of the items in a report.

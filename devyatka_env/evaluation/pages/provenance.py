@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from devyatka_env.bots.checkpoint import WEIGHTS, Manifest, git_commit, package_versions
-from devyatka_env.evaluation import charts
-from devyatka_env.evaluation.page import Block, Code, Line, Listing, Paragraph, Pictures, Section, Table
-from devyatka_env.evaluation.portrait import Portrait
-from devyatka_env.evaluation.subject import Subject
-from devyatka_env.evaluation.wording import differing_fields, family, listed, rules_in_words, share, without_seats
+from devyatka_env.evaluation.pages import charts
+from devyatka_env.evaluation.pages.model import Block, Code, Line, Listing, Paragraph, Pictures, Section, Table
+from devyatka_env.evaluation.pages.portrait import Portrait
+from devyatka_env.evaluation.pages.subject import Subject
+from devyatka_env.evaluation.pages.wording import differing_fields, family, listed, rules_in_words, share, without_seats
 from devyatka_env.layout import observation_layout
 from devyatka_env.rules import DEFAULT_PRESET, Rules
 

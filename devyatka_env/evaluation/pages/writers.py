@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from devyatka_env.evaluation.page import (
+from devyatka_env.evaluation.pages.model import (
     INK,
     Block,
     Code,

@@ -6,12 +6,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from devyatka_env.evaluation.pairings import Pairing
-from devyatka_env.evaluation.ratings import Ratings, best_of, deals_needed
 from devyatka_env.evaluation.report import columns, p_text, signed
-from devyatka_env.evaluation.standings import MATCHES, Standings, match_chance, match_pairs
 from devyatka_env.evaluation.stats import Estimate, holm
-from devyatka_env.evaluation.tournament import Tournament
+from devyatka_env.evaluation.tournaments.pairings import Pairing
+from devyatka_env.evaluation.tournaments.play import Tournament
+from devyatka_env.evaluation.tournaments.ratings import Ratings, best_of, deals_needed
+from devyatka_env.evaluation.tournaments.standings import MATCHES, Standings, match_chance, match_pairs
 
 LEVEL = 0.05
 # Of more entrants the screen shows matches of neighbours alone.

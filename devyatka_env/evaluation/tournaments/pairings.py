@@ -18,9 +18,9 @@ from typing import Any
 
 from devyatka_env.bots import BOTS, Bot, PolicyBot
 from devyatka_env.evaluation.duplicate import Failure, num_columns
-from devyatka_env.evaluation.ratings import Places
 from devyatka_env.evaluation.results import ResultError, header, read_result, rules_values, write_result
 from devyatka_env.evaluation.stats import Estimate, Floats, Moments
+from devyatka_env.evaluation.tournaments.ratings import Places
 from devyatka_env.rules import Rules
 
 SETUP, PAIRINGS = "tournament.json", "pairings"

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from devyatka_env.bots.checkpoint import package_versions
-from devyatka_env.evaluation import charts
 from devyatka_env.evaluation.exact import Regret
-from devyatka_env.evaluation.page import Block, Code, Line, Page, Paragraph, Pictures, Section, Table, Tile
-from devyatka_env.evaluation.portrait import CONTROL_DEALS, REFERENCE, Duel, Exact, Portrait
-from devyatka_env.evaluation.provenance import (
+from devyatka_env.evaluation.pages import charts
+from devyatka_env.evaluation.pages.model import Block, Code, Line, Page, Paragraph, Pictures, Section, Table, Tile
+from devyatka_env.evaluation.pages.portrait import CONTROL_DEALS, REFERENCE, Duel, Exact, Portrait
+from devyatka_env.evaluation.pages.provenance import (
     again_section,
     environment_section,
     rules_section,
     subject_section,
     training_section,
 )
-from devyatka_env.evaluation.report import p_text
-from devyatka_env.evaluation.stats import holm
-from devyatka_env.evaluation.wording import (
+from devyatka_env.evaluation.pages.wording import (
     listed,
     measure,
     per_thousand,
@@ -26,6 +24,8 @@ from devyatka_env.evaluation.wording import (
     share,
     table_labels,
 )
+from devyatka_env.evaluation.report import p_text
+from devyatka_env.evaluation.stats import holm
 
 LEVEL = 0.05
 _DUEL_CHARTS = (charts.strength, charts.by_opening, charts.by_seat, charts.by_place)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from devyatka_env.evaluation.duplicate import FIGURES
-from devyatka_env.evaluation.pairings import Pairing
-from devyatka_env.evaluation.ratings import Pair, Ratings, before, best_of, deals_needed, fit, place_chances
 from devyatka_env.evaluation.results import estimate_values, header, number, rules_values
 from devyatka_env.evaluation.stats import Estimate, holm
-from devyatka_env.evaluation.tournament import Tournament
+from devyatka_env.evaluation.tournaments.pairings import Pairing
+from devyatka_env.evaluation.tournaments.play import Tournament
+from devyatka_env.evaluation.tournaments.ratings import Pair, Ratings, before, best_of, deals_needed, fit, place_chances
 
 MATCHES = (1, 3, 5, 11, 101)
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from devyatka_env.evaluation.asking import Asker, Moment, chance, generator_of, named, plain_generator
+from devyatka_env.evaluation.agents.asking import Asker, Moment, chance, generator_of, named, plain_generator
 from devyatka_env.rules import Rules
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""Checks of users' agents: faults, leaks, what is not reproducible."""

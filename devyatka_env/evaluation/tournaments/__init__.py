@@ -1,0 +1,1 @@
+"""Tournaments: everyone against everyone, cross tables, ratings."""
