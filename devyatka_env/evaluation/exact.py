@@ -1,22 +1,71 @@
-"""How far from perfect a bot plays at two seats, where the exact value of every card is known."""
+"""How far from perfect a bot plays.
+
+At two seats the exact value of every card is known, and so is the best response to a bot that plays without chance. At
+any number of seats a bot stands somewhere between chance and the ceiling, the exact best response to its opponents that
+sees all hands. Results are streamed: only sums are kept, so the memory does not grow with the deals.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots import Bot, BotSpec, make_bot
-from devyatka_env.deals import blank_movers
-from devyatka_env.evaluation.arena import Evaluation, evaluate
-from devyatka_env.evaluation.stats import Estimate, ratio
-from devyatka_env.records import STATE_DTYPE, States
+from devyatka_env.bots import Bot, BotError, BotSpec, OracleBot, make_bot
+from devyatka_env.bots.best_response import best_ends, must_be_asked
+from devyatka_env.bots.ceiling import ceilings
+from devyatka_env.deals import Deals
+from devyatka_env.evaluation.arena import MOVE_SECONDS, check_deals, make_field, spans
+from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
+from devyatka_env.evaluation.stats import Estimate, Floats, Moments
+from devyatka_env.evaluation.workers import WorkerError, Workers
+from devyatka_env.records import States
 from devyatka_env.rules import Rules
-from devyatka_env.solver import values_many, workspace
-from devyatka_env.view import PlayerView
+from devyatka_env.solver import StateLimitError, values_many, workspace
+from devyatka_env.solver.lattice import Workspace
 
 Index = NDArray[np.int64]
+# Called with what is measured, the deals done and their number, now and then.
+Progress = Callable[[str, int, int], None]
+
+# Deals at a time where best responses to bots that must be asked are searched, which may take seconds a deal.
+_FEW_DEALS = 16
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What every measurement says of its deals.
+
+    Attributes:
+        deals: deals behind it, 0 to ``deals - 1``.
+        seconds: wall time.
+        interrupted: whether it was stopped before all deals were done.
+        failure: the failure that ended it early, if one did.
+    """
+
+    deals: int
+    seconds: float
+    interrupted: bool
+    failure: Failure | None
+
+
+@dataclass(frozen=True)
+class WinRate(Measured):
+    """A bot's share of first places over duplicate deals, a shared one divided.
+
+    Attributes:
+        win_rate: the share; NaN where it is not known.
+        unknown: why it is not known; "" where it is.
+    """
+
+    win_rate: Estimate
+    unknown: str = ""
 
 
 @dataclass(frozen=True)
@@ -25,6 +74,7 @@ class Regret:
 
     Attributes:
         match: the games that the decisions come from.
+        opponent: name of the bot in the other seat.
         decisions: how many.
         value_lost: mean value lost a decision, in the rules' payoff.
         mistakes: share of decisions that turned a won deal into one that is not won.
@@ -32,7 +82,8 @@ class Regret:
         mistakes_of_mattered: share of those that were mistakes.
     """
 
-    match: Evaluation
+    match: WinRate
+    opponent: str
     decisions: int
     value_lost: Estimate
     mistakes: Estimate
@@ -40,40 +91,68 @@ class Regret:
     mistakes_of_mattered: Estimate
 
 
-class _Recorder(Bot):
-    """Plays as another bot, which sees its view as ever, and keeps the full positions and the actions."""
+@dataclass(frozen=True)
+class TwoSeatExact:
+    """A bot at two seats, all of it on the same deals.
 
-    sees_all_hands = True
+    Attributes:
+        bot: its name.
+        cheats: whether it is shown all hands.
+        rules: the rule set.
+        seed: seed of the deals.
+        hands_known: whether the whole pack is dealt, so that a seat knows the other hand. If not, the exact values are
+            those of open hands, which honest play cannot count on.
+        regret: what it gives away in play against itself.
+        against_oracle: how it does against perfect play (`oracle`), against which a perfect player has 1/2; ``None``
+            when all ended before.
+        best_response: how it does against the exact best response to it, which sees all hands and knows its play; a
+            perfect player has 1/2 there, too, and what is lacking to that is the exploitability of the bot. Not known
+            for bots that are not deterministic; ``None`` when all ended before.
+    """
 
-    def __init__(self, bot: Bot) -> None:
-        self.name = bot.name
-        self._bot = bot
-        self._states: list[States] = []
-        self._actions: list[Index] = []
+    bot: str
+    cheats: bool
+    rules: Rules
+    seed: int
+    hands_known: bool
+    regret: Regret
+    against_oracle: WinRate | None
+    best_response: WinRate | None
 
-    def act(self, view: PlayerView, rng: np.random.Generator) -> int:
-        """Play as the bot does; nothing is kept."""
-        return self._bot.act(view, rng)
+    @property
+    def parts(self) -> tuple[WinRate, ...]:
+        """What was measured."""
+        return tuple(one for one in (self.regret.match, self.against_oracle, self.best_response) if one is not None)
 
-    def act_batch(self, views: States, rules: Rules, words: NDArray[np.uint64]) -> Index:
-        """Play as the bot does, and keep what it was asked and what it answered."""
-        seen = views
-        if not self._bot.sees_all_hands:
-            seen = np.empty(len(views), STATE_DTYPE)
-            blank_movers(views, np.arange(len(views)), seen)
-        actions = self._bot.act_batch(seen, rules, words)
-        self._states.append(views.copy())
-        self._actions.append(actions)
-        return actions
 
-    def take(self) -> tuple[States, Index, Index]:
-        """What was kept, sorted by deal and moment, and where each deal starts; it is dropped here."""
-        states, actions = np.concatenate(self._states), np.concatenate(self._actions)
-        self._states, self._actions = [], []
-        dealt = states["hands"] | states["played"]
-        order = np.lexsort((states["num_played"], dealt[:, 1], dealt[:, 0]))
-        same = (dealt[order[1:]] == dealt[order[:-1]]).all(axis=1)
-        return states[order], actions[order], np.flatnonzero(np.concatenate([[True], ~same]))
+@dataclass(frozen=True)
+class Standing(Measured):
+    """Where a bot stands between chance and the ceiling, against the same opponents on the same deals.
+
+    Attributes:
+        bot: its name.
+        against: names of the opponents, clockwise from it.
+        cheats: names of players that are shown all hands.
+        rules: the rule set.
+        seed: seed of the deals.
+        win_rate: the bot's.
+        ceiling: that of the exact best response to the opponents, which sees all hands.
+        share: (win rate - 1/n) / (ceiling - 1/n): 0 is chance, 1 the ceiling; paired by deal (`ratio`).
+        unknown: why there is no ceiling and no share; "" where there are.
+    """
+
+    bot: str
+    against: tuple[str, ...]
+    cheats: tuple[str, ...]
+    rules: Rules
+    seed: int
+    win_rate: Estimate
+    ceiling: Estimate
+    share: Estimate
+    unknown: str = ""
+
+
+# --- at two seats ----------------------------------------------------------------------------------------------------
 
 
 def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: int = 0, opponent: BotSpec | None = None) -> Regret:
@@ -81,7 +160,7 @@ def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: int = 0, opponent
 
     The values are those of open hands. With the whole pack dealt that is what a seat can know. With cards out of play
     (``nine_each``) no seat knows the other hand, so the figures overstate its mistakes: some of them no honest player
-    could have seen.
+    could have seen. Ctrl-C stops it early with the result of the deals done so far.
 
     Args:
         bot: the bot in question.
@@ -93,29 +172,326 @@ def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: int = 0, opponent
     Raises:
         ValueError: rules that are not solved exactly (`devyatka_env.solver`), of more than two seats among them; a bad
             number of deals; or a bot that does not play these rules.
+        BotError: a bot failed, chose an illegal action, or fouled. `two_seats` keeps what was done until then.
     """
-    rules = Rules.of(rules)
     candidate = make_bot(bot)
-    recorder = _Recorder(candidate)
-    work = workspace(rules)
-    sums: list[NDArray[np.float64]] = []  # by deal: decisions, value lost, mistakes, decisions that mattered
+    game = _two_seat_field(candidate, candidate if opponent is None else make_bot(opponent), rules, deals, seed, None)
+    result = _regret(game, deals, Workers(), None)
+    failure = result.match.failure
+    if failure is not None:
+        raise BotError(failure.message, failure.bot, failure.deal)
+    if result.match.interrupted and not result.match.deals:
+        raise KeyboardInterrupt
+    return result
 
-    def judge(played: int, win_rate: Estimate) -> None:
-        states, actions, starts = recorder.take()
-        values = values_many(states, rules, work)
+
+def two_seats(
+    bot: BotSpec,
+    rules: Rules | str,
+    deals: int,
+    seed: int = 0,
+    progress: Progress | None = None,
+    *,
+    workers: Workers | None = None,
+    move_seconds: float | None = MOVE_SECONDS,
+) -> TwoSeatExact:
+    """Measure a bot by all that is exact at two seats. Ctrl-C, or a bot that fails, ends it with what was done so far.
+
+    Args:
+        bot: the bot in question (as `make_bot` takes it).
+        rules: two-seat rules (as `Rules.of` takes them). Of a match every deal is counted by itself.
+        deals: deals, each played from both seats.
+        seed: seed of the deals and of the bots' coin flips.
+        progress: called now and then.
+        workers: who plays; by default this process.
+        move_seconds: a bot that takes longer for a move has failed; ``None`` for no limit.
+
+    Raises:
+        ValueError: rules that are not solved exactly (`devyatka_env.solver`), of more than two seats among them; a bad
+            number of deals; or a bot that does not play these rules.
+        KeyboardInterrupt: stopped before anything was done.
+    """
+    candidate, workers = make_bot(bot), workers or Workers()
+    game = _two_seat_field(candidate, candidate, rules, deals, seed, move_seconds)
+    given_away, against_oracle, best_response = _regret(game, deals, workers, progress), None, None
+    if given_away.match.interrupted and not given_away.match.deals:
+        raise KeyboardInterrupt
+    if _is_whole(given_away.match):
+        match = dataclasses.replace(game, opponents=(OracleBot(),))
+        sums, done = _stream(_play, match, spans(deals, 2), 1, workers, _named(progress, "perfect play", deals))
+        against_oracle = WinRate(**vars(done), win_rate=sums.column(0))
+        if _is_whole(against_oracle):
+            best_response = _best_response(game, deals, workers, progress)
+    return TwoSeatExact(
+        bot=candidate.name,
+        cheats=candidate.sees_all_hands,
+        rules=game.rules,
+        seed=seed,
+        hands_known=game.rules.cards_per_seat is None or 2 * game.rules.cards_per_seat == game.rules.deck.num_cards,
+        regret=given_away,
+        against_oracle=against_oracle,
+        best_response=best_response,
+    )
+
+
+def _two_seat_field(
+    bot: Bot, opponent: Bot, rules: Rules | str, deals: int, seed: int, move_seconds: float | None
+) -> Field:
+    rules = Rules.of(rules)
+    _workspace(rules)  # refuses rules that are not solved
+    check_deals(deals)
+    return make_field([bot], opponent, rules, seed, move_seconds)
+
+
+def _regret(game: Field, deals: int, workers: Workers, progress: Progress | None) -> Regret:
+    sums, done = _stream(_judge, game, spans(deals, 2), 5, workers, _named(progress, "choices", deals))
+    return Regret(
+        match=WinRate(**vars(done), win_rate=sums.column(4)),
+        opponent=game.opponents[0].name,
+        decisions=round(sums.means[0] * sums.count),
+        value_lost=ratio(sums, 1, 0),
+        mistakes=ratio(sums, 2, 0),
+        mattered=round(sums.means[3] * sums.count),
+        mistakes_of_mattered=ratio(sums, 2, 3),
+    )
+
+
+def _judge(game: Field, span: tuple[int, int]) -> Moments | Failure:
+    """Of the candidate in each deal: decisions, value lost, mistakes, decisions that mattered; and its win rate."""
+    try:
+        games, seats = play_rotations(game.seating(0), game.rules, _indices(span), game.seed, game.move_seconds)
+    except BotError as error:
+        return Failure(error.bot, error.deal, str(error))
+    fouled = np.flatnonzero(games.states["num_excluded"])
+    if len(fouled):
+        names, deal = dict.fromkeys(bot.name for bot in game.seating(0)), int(games.indices[fouled[0]])
+        why = f"{' or '.join(names)} fouled (deal {deal} of seed {game.seed}): exact values are of play by the rules"
+        return Failure("", deal, why)
+    states, actions, deals = _decisions(games, seats)
+    sums = np.zeros((span[1], 5))
+    if len(states):
+        values = values_many(states, game.rules, _workspace(game.rules))
         best, worst = np.nanmax(values, axis=1), np.nanmin(values, axis=1)
         chosen = values[np.arange(len(actions)), actions]
         columns = (np.ones(len(best)), best - chosen, (best > 0) & (chosen <= 0), (best > 0) & (worst <= 0))
-        sums.append(np.add.reduceat(np.stack(columns, axis=1), starts))
+        np.add.at(sums[:, :4], deals, np.stack(columns, axis=1))
+    sums[:, 4] = measure(games, seats)[:, 0]
+    return Moments.of(sums)
 
-    against = candidate if opponent is None else opponent
-    match = evaluate(recorder, against, rules, deals, seed, judge)
-    decisions, lost, mistakes, mattered = np.concatenate(sums).T
-    return Regret(
-        match=match,
-        decisions=int(decisions.sum()),
-        value_lost=ratio(lost, decisions),
-        mistakes=ratio(mistakes, decisions),
-        mattered=int(mattered.sum()),
-        mistakes_of_mattered=ratio(mistakes, mattered),
+
+def _decisions(games: Deals, seats: Index) -> tuple[States, Index, Index]:
+    """Where bot 0 of `play_rotations` had a choice: the full positions, its actions, and the row of their deals.
+
+    Finished games are gone through again by their logs. The positions of a deal stand together, in playing order.
+    """
+    again = Deals(games.rules, games.indices, games.seed)
+    states, actions, owners = [again.states[:0]], [again.all[:0]], [again.all[:0]]
+    while len(on := np.flatnonzero(again.turns >= 0)):
+        legal = again.states["legal"][on]
+        cards = games.states["log"][on, again.states["num_played"][on]].astype(np.int64)
+        taken = np.where(legal == 0, games.rules.pass_action, cards)
+        decided = (again.turns[on] == seats[on]) & (legal & (legal - np.uint64(1)) != 0)
+        states.append(again.states[on[decided]])
+        actions.append(taken[decided])
+        owners.append(on[decided])
+        again.step(on, taken)
+    joint = np.concatenate(states), np.concatenate(actions), np.concatenate(owners) // games.rules.num_players
+    order = np.lexsort((joint[0]["num_played"], joint[2]))
+    return joint[0][order], joint[1][order], joint[2][order]
+
+
+def _best_response(game: Field, deals: int, workers: Workers, progress: Progress | None) -> WinRate:
+    """The candidate against the exact best response to it."""
+    (bot,) = game.candidates
+    sums, done, unknown = Moments(1), Measured(0, 0.0, interrupted=False, failure=None), ""
+    if bot.deterministic:
+        told = _named(progress, "best responses", deals)
+        try:
+            sums, done = _stream(_respond, game, _spans(deals, 2, [bot]), 1, workers, told)
+        except StateLimitError as error:
+            unknown = f"no exact best response to {bot.name}: {_cause(error)}"
+    else:
+        unknown = f"no exact best response to {bot.name}: not deterministic"
+    return WinRate(**vars(done), win_rate=sums.column(0), unknown=unknown)
+
+
+def _respond(game: Field, span: tuple[int, int]) -> Moments | Failure:
+    """The candidate's win rate by deal, the other seat responding.
+
+    A seat that has won the deal needs no search: perfect play is a best response of it. So only the deals that the
+    candidate should win are searched for a line on which it fails to.
+    """
+    to_win = Rules.of(game.rules, payoff="win", ante=Rules.ante, pass_fee=Rules.pass_fee)
+    rows, seats = np.divmod(np.arange(2 * span[1]), 2)
+    start = Deals(game.rules, _indices(span)[rows], game.seed)
+    value = np.nanmax(values_many(start.states, to_win, _workspace(to_win)), axis=1)
+    todo = np.flatnonzero(np.where(start.turns == seats, value, 0.0 - value) < 1)
+    share = np.ones(len(rows))
+    try:
+        searched = Deals(game.rules, start.indices[todo], game.seed)
+        ends = best_ends(searched, seats[todo], game.candidates, goal=to_win).records
+    except BotError as error:
+        return Failure(error.bot, error.deal, str(error))
+    firsts = ends["places"][:, :2] == 1
+    share[todo] = firsts[np.arange(len(todo)), seats[todo]] / firsts.sum(1)
+    return Moments.of(1 - share.reshape(-1, 2).mean(1, keepdims=True))
+
+
+@lru_cache(maxsize=2)
+def _workspace(rules: Rules) -> Workspace:
+    return workspace(rules)
+
+
+# --- at any number of seats ------------------------------------------------------------------------------------------
+
+
+def standing(
+    bot: BotSpec,
+    against: BotSpec | Sequence[BotSpec],
+    rules: Rules | str,
+    deals: int,
+    seed: int = 0,
+    progress: Progress | None = None,
+    *,
+    workers: Workers | None = None,
+    move_seconds: float | None = MOVE_SECONDS,
+) -> Standing:
+    """Measure where a bot stands between chance and the ceiling. Ctrl-C, or a bot that fails, ends it early.
+
+    Args:
+        bot: the bot in question (as `make_bot` takes it).
+        against: the other seats: one bot for all, or one each, clockwise from the bot.
+        rules: the rule set (as `Rules.of` takes it). Of a match every deal is counted by itself.
+        deals: deals, each played from every seat.
+        seed: seed of the deals and of the bots' coin flips.
+        progress: called now and then.
+        workers: who plays; by default this process.
+        move_seconds: a bot that takes longer for a move has failed; ``None`` for no limit.
+
+    Raises:
+        ValueError: a wrong number of opponents or deals, or a bot that does not play these rules.
+        KeyboardInterrupt: stopped before anything was done.
+    """
+    check_deals(deals)
+    game = make_field([bot], against, rules, seed, move_seconds)
+    n, workers = game.rules.num_players, workers or Workers()
+    told = _named(progress, "standing", deals)
+    chancy = dict.fromkeys(one.name for one in game.opponents if not one.deterministic)
+    unknown = f"no exact ceiling against {', '.join(chancy)}: not deterministic" if chancy else ""
+    if not unknown:
+        try:
+            sums, done = _stream(_stand, game, _spans(deals, n, game.opponents), 2, workers, told)
+        except StateLimitError as error:
+            unknown = f"no exact ceiling: {_cause(error)}"
+    if unknown:
+        sums, done = _stream(_play, game, spans(deals, n), 1, workers, told)
+    if done.interrupted and not done.deals:
+        raise KeyboardInterrupt
+    players = game.seating(0)
+    return Standing(
+        **vars(done),
+        bot=players[0].name,
+        against=tuple(one.name for one in players[1:]),
+        cheats=tuple(sorted({one.name for one in players if one.sees_all_hands})),
+        rules=game.rules,
+        seed=seed,
+        win_rate=sums.column(0),
+        ceiling=Moments(1).column(0) if unknown else sums.column(1),
+        share=Moments(1).column(0) if unknown else ratio(sums, 0, 1, less=1 / n),
+        unknown=unknown,
     )
+
+
+def _play(game: Field, span: tuple[int, int]) -> Moments | Failure:
+    """The candidate's win rate by deal."""
+    try:
+        games, seats = play_rotations(game.seating(0), game.rules, _indices(span), game.seed, game.move_seconds)
+    except BotError as error:
+        return Failure(error.bot, error.deal, str(error))
+    return Moments.of(measure(games, seats)[:, :1])
+
+
+def _stand(game: Field, span: tuple[int, int]) -> Moments | Failure:
+    """The candidate's win rate and the ceiling by deal."""
+    try:
+        games, seats = play_rotations(game.seating(0), game.rules, _indices(span), game.seed, game.move_seconds)
+        ceiling = ceilings(game.rules, game.opponents, _indices(span), game.seed).wins.mean(1)
+    except BotError as error:
+        return Failure(error.bot, error.deal, str(error))
+    return Moments.of(np.column_stack([measure(games, seats)[:, 0], ceiling]))
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+def ratio(sums: Moments, top: int, bottom: int, less: float = 0.0) -> Estimate:
+    """The mean of one column over that of another, ``less`` being taken from both; NaN over nothing.
+
+    The units (deals) are independent, the things in one (its decisions) are not; the ratio estimator of cluster
+    sampling (Cochran 1977, section 6.3).
+
+    Args:
+        sums: moments of the columns.
+        top: the column above the line.
+        bottom: the column below it.
+        less: what is taken from both.
+    """
+    over, under = (float(sums.means[column]) - less for column in (top, bottom))
+    if not under > 0:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    weights: Floats = np.zeros(len(sums.means))
+    weights[top], weights[bottom] = 1 / under, -over / under**2
+    variance = max(0.0, float(weights @ sums.covariance() @ weights)) / sums.count
+    return Estimate.of(over / under, variance, sums.count)
+
+
+def _stream(
+    function: Callable[[Field, tuple[int, int]], Moments | Failure],
+    game: Field,
+    tasks: Iterable[tuple[int, int]],
+    columns: int,
+    workers: Workers,
+    progress: Callable[[int], None] | None,
+) -> tuple[Moments, Measured]:
+    """Add up what a function says of spans of deals, until they end, something fails, or Ctrl-C."""
+    sums, failure, interrupted, start = Moments(columns), None, False, time.perf_counter()
+    parts = workers.map(function, game, tasks)
+    try:
+        for part in parts:
+            if isinstance(part, Failure):
+                failure = part
+                break
+            sums.add(part)
+            if progress:
+                progress(sums.count)
+    except KeyboardInterrupt:
+        interrupted = True
+    except WorkerError as error:
+        failure = Failure("", sums.count, str(error))
+    finally:
+        parts.close()
+    return sums, Measured(sums.count, time.perf_counter() - start, interrupted, failure)
+
+
+def _is_whole(part: Measured) -> bool:
+    return not part.interrupted and part.failure is None
+
+
+def _cause(error: StateLimitError) -> str:
+    """What its message says before it comes to what one could do."""
+    return str(error).partition(";")[0]
+
+
+def _named(progress: Progress | None, name: str, deals: int) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(name, done, deals)
+
+
+def _indices(span: tuple[int, int]) -> Index:
+    return np.arange(span[0], span[0] + span[1])
+
+
+def _spans(deals: int, num_players: int, searched: Sequence[Bot]) -> Iterator[tuple[int, int]]:
+    """Spans of deals in which best responses to some bots are searched."""
+    if not must_be_asked(searched):
+        return spans(deals, num_players)
+    return ((first, min(_FEW_DEALS, deals - first)) for first in range(0, deals, _FEW_DEALS))
