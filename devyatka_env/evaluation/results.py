@@ -1,4 +1,4 @@
-"""Result files: JSON that says what was measured, and all that is needed to measure it again. See docs/evaluation.md."""
+"""Result files: JSON that says what was measured, and how to measure it again. See docs/evaluation.md."""
 
 from __future__ import annotations
 
