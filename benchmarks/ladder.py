@@ -15,7 +15,7 @@ from typing import Any
 
 from devyatka_env.bots import BOTS, ScriptedBot
 from devyatka_env.evaluation import Workers, compare
-from devyatka_env.evaluation.results import evaluation_result, write_result
+from devyatka_env.evaluation.results import evaluation_result
 from devyatka_env.rules import MAX_PLAYERS, Rules
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,6 +62,12 @@ def measure(row: Row, workers: Workers) -> dict[str, Any]:
     return evaluation_result(comparisons)
 
 
+def save(ladder: dict[str, Any]) -> None:
+    """Write the file, a line a row."""
+    lines = [f"{json.dumps(key)}: {json.dumps(result, ensure_ascii=False)}" for key, result in ladder.items()]
+    LADDER.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
 def main() -> None:
     """Measure the rows that are missing, or those of the bots named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -76,7 +82,7 @@ def main() -> None:
         for row in known:
             if row.bot in named or (not named and row.key not in ladder):
                 ladder[row.key] = measure(row, workers)
-                write_result({one.key: ladder[one.key] for one in known if one.key in ladder}, LADDER)
+                save({one.key: ladder[one.key] for one in known if one.key in ladder})
 
 
 if __name__ == "__main__":  # worker processes import this module, too
