@@ -92,12 +92,12 @@ def test_regret__is_zero_for_perfect_play() -> None:
     assert result.value_lost.mean == result.mistakes.mean == result.mistakes_of_mattered.mean == 0
 
 
-def count_by_hand(name: str, num_deals: int, seed: int) -> tuple[int, float, int, int]:
+def count_by_hand(name: str, rules: Rules, num_deals: int, seed: int) -> tuple[int, float, int, int]:
     """Decisions, value lost, mistakes and decisions that mattered of a deterministic bot that plays itself."""
     bot, rng = make_bot(name), np.random.default_rng(0)
     decisions, lost, mistakes, mattered = 0, 0.0, 0, 0
     for index in range(num_deals):
-        game = Game.deal(TWO, seed, index)
+        game = Game.deal(rules, seed, index)
         while not game.is_over:
             action = game.legal_actions()[0]
             if len(game.legal_actions()) > 1:
@@ -105,15 +105,16 @@ def count_by_hand(name: str, num_deals: int, seed: int) -> tuple[int, float, int
                 action = bot.act(game.view(game.turn), rng)
                 decisions += 1
                 lost += max(values.values()) - values[action]
-                mattered += max(values.values()) > 0 > min(values.values())
-                mistakes += max(values.values()) > 0 > values[action]
+                mattered += max(values.values()) > 0 >= min(values.values())
+                mistakes += max(values.values()) > 0 >= values[action]
             game.play(action)
     return decisions, lost, mistakes, mattered
 
 
-def test_regret__equals_a_count_move_by_move() -> None:
-    decisions, lost, mistakes, mattered = count_by_hand("greedy", 12, seed=3)
-    result = regret("greedy", TWO, 12, seed=3)
+@pytest.mark.parametrize("rules", [TWO, Rules.of("round", num_players=2)], ids=lambda rules: rules.payoff)
+def test_regret__equals_a_count_move_by_move(rules: Rules) -> None:
+    decisions, lost, mistakes, mattered = count_by_hand("greedy", rules, 12, seed=3)
+    result = regret("greedy", rules, 12, seed=3)
     # Both games of a deal are the same one here, and the recorded seat is each of the two in turn.
     assert result.decisions == decisions
     assert result.mattered == mattered
