@@ -15,7 +15,8 @@ from training_helpers import MINI
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
 from devyatka_env.cli import main
-from devyatka_env.evaluation import Estimate, exact
+from devyatka_env.evaluation import Estimate, exact, measured
+from devyatka_env.evaluation.standing import _stand, standing
 from devyatka_env.layout import observation_layout
 from devyatka_env.rules import Rules
 
@@ -80,7 +81,7 @@ def test_exact__prints_what_the_library_finds(capsys: Capture) -> None:
         assert row(shown.out, start).endswith("40")
     assert f"it had {two.regret.decisions:,} choices; {two.regret.mattered:,} mattered" in words(shown.out)
     for seats in (2, 3, 4):
-        one = exact.standing("greedy", "blocker", Rules.of(num_players=seats), 800, seed=3)
+        one = standing("greedy", "blocker", Rules.of(num_players=seats), 800, seed=3)
         line = row(shown.out, f"    {seats} ")
         assert f" {1 / seats:.4f} " in line
         assert_shown(line, [one.win_rate, one.ceiling, one.share], [1, 1, 100])
@@ -107,7 +108,7 @@ def test_exact__writes_what_it_prints(capsys: Capture) -> None:
     assert at_two["best_response"]["unknown"] is None
     assert at_two["against_oracle"]["deals"] == 5
     assert [one["rules"]["num_players"] for one in found["standings"]] == [2, 3]
-    share = exact.standing("greedy", "greedy", Rules.of(num_players=3), 100, seed=5).share
+    share = standing("greedy", "greedy", Rules.of(num_players=3), 100, seed=5).share
     assert found["standings"][1]["share"] == share.mean
     assert found["standings"][1]["chance"] == 1 / 3
     assert found["standings"][1]["against"] == ["greedy", "greedy"]
@@ -246,17 +247,18 @@ def test_exact__a_bot_that_fails_is_named_and_the_other_tables_are_played(
 
 @pytest.mark.parametrize("part", ["choices", "perfect play", "best responses", "standing"])
 def test_interrupt__prints_and_saves_what_was_done(part: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = exact._stream
+    real = measured.stream
 
     def stream(function: Any, game: Any, tasks: Any, columns: int, workers: Any, progress: Any) -> Any:
         def stop(done: int) -> None:
             raise KeyboardInterrupt
 
-        names = {exact._judge: "choices", exact._respond: "best responses", exact._stand: "standing"}
+        names = {exact._judge: "choices", exact._respond: "best responses", _stand: "standing"}
         named = names.get(function, "perfect play")
         return real(function, game, tasks, columns, workers, stop if named == part else progress)
 
-    monkeypatch.setattr(exact, "_stream", stream)
+    monkeypatch.setattr(exact, "stream", stream)
+    monkeypatch.setattr("devyatka_env.evaluation.standing.stream", stream)
     assert run("greedy", "--deals", "800", "--seats", "2,3", "--json", "out.json") == 130
     place = "2 seats" if part == "standing" else f"two seats, {part}"
     assert f"{place}: stopped early, after 16 deals" in capsys.readouterr().out

@@ -16,8 +16,10 @@ from devyatka_env.bots.best_response import best_ends
 from devyatka_env.bots.ceiling import ceilings
 from devyatka_env.cards import iter_mask
 from devyatka_env.evaluation import Workers, evaluate, exact
-from devyatka_env.evaluation.exact import Measured, ratio, regret, standing, two_seats
-from devyatka_env.evaluation.stats import Moments
+from devyatka_env.evaluation.exact import regret, two_seats
+from devyatka_env.evaluation.measured import Measured
+from devyatka_env.evaluation.standing import standing
+from devyatka_env.evaluation.stats import Moments, ratio
 from devyatka_env.game import Game
 from devyatka_env.records import States
 from devyatka_env.rules import Rules
@@ -287,7 +289,8 @@ def test_ctrl_c__before_anything_was_done_is_passed_on(measure: object, monkeypa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(exact, "play_rotations", interrupted)
+    for place in ("exact", "measured", "standing"):
+        monkeypatch.setattr(f"devyatka_env.evaluation.{place}.play_rotations", interrupted)
     with pytest.raises(KeyboardInterrupt):
         measure()  # type: ignore[operator]
 
@@ -334,7 +337,7 @@ def test_standing__against_chance_has_no_ceiling_but_a_win_rate() -> None:
 
 
 def test_standing__whose_ceiling_takes_too_many_positions_has_a_win_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "ceilings", partial(ceilings, max_states=2))
+    monkeypatch.setattr("devyatka_env.evaluation.standing.ceilings", partial(ceilings, max_states=2))
     found = standing("random", "greedy", Rules.of(num_players=3), 40)
     assert found.unknown.startswith("no exact ceiling: more than max_states=2 positions")
     assert found.deals == found.win_rate.count == 40

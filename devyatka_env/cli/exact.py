@@ -26,7 +26,9 @@ from devyatka_env.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
 
 if TYPE_CHECKING:
     from devyatka_env.evaluation import Estimate
-    from devyatka_env.evaluation.exact import Measured, Progress, Regret, Standing, TwoSeatExact, WinRate
+    from devyatka_env.evaluation.exact import Regret, TwoSeatExact
+    from devyatka_env.evaluation.measured import Measured, Progress, WinRate
+    from devyatka_env.evaluation.standing import Standing
 
 DEALS = 10_000
 # Exact values, the oracle and best responses take longer than plain play, and say more by deal.
@@ -157,7 +159,8 @@ def _seats(options: argparse.Namespace) -> list[int]:
 def _measure(options: argparse.Namespace, tables: _Tables, found: _Found) -> None:
     """Measure all tables up to Ctrl-C; what is exact at two seats is printed at once."""
     from devyatka_env.evaluation.arena import check_deals
-    from devyatka_env.evaluation.exact import standing, two_seats
+    from devyatka_env.evaluation.exact import two_seats
+    from devyatka_env.evaluation.standing import standing
 
     check_deals(options.deals)
     check_seed(options.seed)

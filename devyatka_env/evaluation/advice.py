@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,19 +10,19 @@ from numpy.typing import NDArray
 
 from devyatka_env import engine
 from devyatka_env.belief import Belief
-from devyatka_env.bots import BotError, BotSpec, GreedyBot, PimcBot, ReaderBot, make_bot
+from devyatka_env.bots import BOTS, BotError, BotSpec, GreedyBot, PimcBot, ReaderBot, make_bot
 from devyatka_env.bots.base import Bot
+from devyatka_env.bots.parameters import SEPARATOR, check_whole
 from devyatka_env.bots.play import play_on
-from devyatka_env.bots.search import CHANCE
+from devyatka_env.bots.search import CHANCE, MAX_WORLDS
 from devyatka_env.cards import iter_mask
 from devyatka_env.deals import Deals
 from devyatka_env.evaluation.stats import Z95, Estimate, mean_of
-from devyatka_env.records import States, rules_record
+from devyatka_env.records import States, check_seed, rules_record
 from devyatka_env.solver.solution import Frozen
 from devyatka_env.view import PlayerView
 
 WORLDS = 1000
-CANDIDATES_A_WORLD = 10  # deals from which `reader` draws one
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,8 @@ class Advice(Frozen):
         card: the card that it lays.
         payoff: the mean payoff.
         win: the probability of place 1 (of a shared place, the share).
-        behind: of each other card, the mean payoff less that of the bot's card, deal by deal; a search does not tell.
+        behind: of each other card, the mean payoff less that of the bot's card, deal by deal; none where exact values
+            decide.
         value: the mean of the exact value with both hands open (`devyatka_env.solver.solve`), by a search at two seats.
         exact: whether payoff and win are no estimates.
         notes: sentences that say how the figures come about.
@@ -43,11 +43,11 @@ class Advice(Frozen):
 
     bot: str
     card: int
-    payoff: Mapping[int, Estimate]
-    win: Mapping[int, Estimate]
+    payoff: Mapping[int, Estimate] = field(hash=False)
+    win: Mapping[int, Estimate] = field(hash=False)
     notes: tuple[str, ...]
-    behind: Mapping[int, Estimate] = field(default_factory=dict)
-    value: Mapping[int, float] = field(default_factory=dict)
+    behind: Mapping[int, Estimate] = field(default_factory=dict, hash=False)
+    value: Mapping[int, float] = field(default_factory=dict, hash=False)
     exact: bool = False
 
 
@@ -57,16 +57,19 @@ def advise(view: PlayerView, bot: BotSpec, worlds: int | None = None, seed: int 
     Args:
         view: of the seat on turn, with a card to lay.
         bot: who is asked.
-        worlds: ways of the hidden cards to look at; ``None`` for those of a search bot's name, else `WORLDS`.
+        worlds: ways of the hidden cards to look at, 2 to `MAX_WORLDS`; ``None`` for those of a search bot given as an
+            object, by a name of your own, or with ``worlds=`` in its name, and for `WORLDS` of any other.
         seed: of these and of the bot's coin flips.
 
     Raises:
-        ValueError: a bot that sees all hands or does not play these rules; or too few worlds.
+        ValueError: a bot that sees all hands or does not play these rules; a bad number of worlds, or one told twice;
+            or a bad seed.
         BeliefError: no deal agrees with the view.
         BotError: the bot failed.
     """
     if not view.legal_mask:
         raise ValueError(f"{view!r}: there is no card to advise on")
+    seed = check_seed(seed)
     adviser, worlds = _prepared(bot, worlds)
     if adviser.sees_all_hands:
         raise ValueError(f"bot {adviser.name} sees all hands, so it has no advice for a seat that does not")
@@ -80,22 +83,22 @@ def advise(view: PlayerView, bot: BotSpec, worlds: int | None = None, seed: int 
 
 
 def _prepared(spec: BotSpec, worlds: int | None) -> tuple[Bot, int]:
-    """The bot, a search bot with as many worlds as it shall look at."""
-    if worlds is not None and worlds < 2:
-        raise ValueError(f"worlds must be at least 2, not {worlds}")
+    """The bot, and how many worlds to look at: of a search bot, its own number."""
+    if worlds is not None:
+        worlds = check_whole("worlds", worlds, 2, MAX_WORLDS)
     bot = make_bot(spec)
-    wanted = WORLDS if worlds is None else worlds
-    if not isinstance(spec, str) or not isinstance(bot, PimcBot):
-        return bot, wanted
-    told = re.search(r":worlds=(\d+)", spec)
-    if told and worlds is not None:
-        raise ValueError(f"the number of worlds is told twice: {worlds}, and in {spec}")
-    if told:
-        return bot, int(told[1])
-    spec += f":worlds={wanted}"
-    if isinstance(bot, ReaderBot) and ":candidates=" not in spec:
-        spec += f":candidates={CANDIDATES_A_WORLD * wanted}"
-    return make_bot(spec), wanted
+    if not isinstance(bot, PimcBot):
+        return bot, WORLDS if worlds is None else worlds
+    is_told = any(word.startswith("worlds=") for word in bot.name.split(SEPARATOR)[1:])
+    if is_told and worlds is not None:
+        raise ValueError(f"the number of worlds is told twice: {worlds}, and in {bot.name}")
+    if worlds is not None:
+        bot = bot.with_worlds(worlds)
+    elif not is_told and isinstance(spec, str) and spec.split(SEPARATOR)[0] in BOTS:
+        bot = bot.with_worlds(WORLDS)  # more than in play: a person waits longer than an evaluation
+    if bot.worlds < 2:
+        raise ValueError(f"worlds must be at least 2 for an interval, not {bot.worlds} as of {bot.name}")
+    return bot, bot.worlds
 
 
 # --- by the bot's search ---------------------------------------------------------------------------------------------
@@ -106,23 +109,27 @@ def _searched(bot: PimcBot, belief: Belief, worlds: int, seed: int) -> Advice:
     view = belief.view
     found = bot.evaluate_cards(view, np.random.default_rng(seed))
     value = {card: one.value for card, one in found.items() if one.value is not None}
-    payoff = {}
-    for card, one in found.items():
-        half = Z95 * one.payoff_error
-        payoff[card] = Estimate(one.payoff, one.payoff - half, one.payoff + half, worlds)
+    card = _choice(bot, view, _word(seed))
     return Advice(
         bot=bot.name,
-        card=_choice(bot, view, _word(seed)),
-        payoff=payoff,
+        card=card,
+        payoff={card: _mean(one.payoff, one.payoff_error, worlds) for card, one in found.items()},
         win={card: _share(one.win, worlds) for card, one in found.items()},
+        behind={}
+        if value
+        else {other: _mean(one.behind, one.behind_error, worlds) for other, one in found.items() if other != card},
         value=value,
         notes=_search_notes(bot, belief, worlds, bool(value)),
     )
 
 
+def _mean(mean: float, error: float, count: int) -> Estimate:
+    """A mean with its 95 % interval."""
+    return Estimate(mean, mean - Z95 * error, mean + Z95 * error, count)
+
+
 def _search_notes(bot: PimcBot, belief: Belief, worlds: int, has_values: bool) -> tuple[str, ...]:
-    model = re.search(r":(?:playout|model)=(\w+)", bot.name)
-    player = model[1] if model else GreedyBot.name
+    player = bot.playout
     by_chance = f"one card in {1 / CHANCE:.0f} by chance"
     if belief.count == 1:
         course = f"payoff and wins: {worlds:,} playouts by {player} in every seat, {by_chance}."
@@ -153,11 +160,14 @@ def _choice(bot: Bot, view: PlayerView, word: NDArray[np.uint64]) -> int:
     """The card that the bot itself lays.
 
     Raises:
-        BotError: none that is legal.
+        BotError: none that is legal, or the bot failed.
     """
-    card = int(bot.act_batch(view.record.copy(), view.rules, word)[0])
+    try:
+        card = int(bot.act_batch(view.record.copy(), view.rules, word)[0])
+    except Exception as error:
+        raise BotError(f"bot {bot.name} failed on what you see: {error}", bot.name) from error
     if card not in view.legal_actions():
-        raise BotError(f"bot {bot.name} chose action {card}; legal: {view.legal_actions()}")
+        raise BotError(f"bot {bot.name} chose action {card}; legal: {view.legal_actions()}", bot.name)
     return card
 
 
@@ -177,16 +187,20 @@ def _played_out(bot: Bot, belief: Belief, worlds: int, seed: int) -> Advice:
     view = belief.view
     every = belief.count <= worlds and bot.deterministic
     states = _every_world(belief) if every else belief.sample_states(np.random.default_rng(seed), worlds)
+    advised = _choice(bot, view, _word(seed))
     count, cards = len(states), list(iter_mask(view.legal_mask))
     # A world has the same number with every card, and with it the same coin flips.
     games = Deals(view.rules, np.tile(np.arange(count), len(cards)), seed)
     games.states[:] = np.tile(states, len(cards))
     games.step(games.all, np.repeat(cards, count))
-    play_on(games, [bot], np.zeros((len(games), view.num_players), np.int64), games.all)
+    try:
+        play_on(games, [bot], np.zeros((len(games), view.num_players), np.int64), games.all)
+    except BotError as error:  # it names the deal by numbers that mean nothing to who asks
+        moment = "later in a deal that agrees with what you see"
+        raise BotError(f"bot {bot.name} failed or chose no legal card {moment}", bot.name) from error
     payoffs = games.payoffs(games.all)[:, view.seat].reshape(len(cards), count)
     places = games.states["places"][:, : view.num_players]
     wins = np.where(places[:, view.seat] == 1, 1 / (places == 1).sum(1), 0.0).reshape(len(cards), count)
-    advised = _choice(bot, view, _word(seed))
     rows = dict(zip(cards, payoffs, strict=True))
     deals = f"{count:,} deals drawn evenly from those that agree with what you see"
     if every:

@@ -1,71 +1,40 @@
-"""How far from perfect a bot plays.
+"""How far from perfect a bot plays at two seats, where the exact value of every card is known.
 
-At two seats the exact value of every card is known, and so is the best response to a bot that plays without chance. At
-any number of seats a bot stands somewhere between chance and the ceiling, the exact best response to its opponents that
-sees all hands. Results are streamed: only sums are kept, so the memory does not grow with the deals.
+So is the best response to a bot that plays without chance.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from devyatka_env.bots import Bot, BotError, BotSpec, OracleBot, make_bot
-from devyatka_env.bots.best_response import best_ends, must_be_asked
-from devyatka_env.bots.ceiling import ceilings
+from devyatka_env.bots.best_response import best_ends
 from devyatka_env.deals import Deals
 from devyatka_env.evaluation.arena import MOVE_SECONDS, check_deals, make_field, spans
 from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
-from devyatka_env.evaluation.stats import Estimate, Floats, Moments
-from devyatka_env.evaluation.workers import WorkerError, Workers
+from devyatka_env.evaluation.measured import (
+    Index,
+    Measured,
+    Progress,
+    WinRate,
+    cause,
+    indices,
+    is_whole,
+    named,
+    search_spans,
+    stream,
+    win_rates,
+)
+from devyatka_env.evaluation.stats import Estimate, Moments, ratio
+from devyatka_env.evaluation.workers import Workers
 from devyatka_env.records import States
 from devyatka_env.rules import Rules
 from devyatka_env.solver import StateLimitError, values_many, workspace
 from devyatka_env.solver.lattice import Workspace
-
-Index = NDArray[np.int64]
-# Called with what is measured, the deals done and their number, now and then.
-Progress = Callable[[str, int, int], None]
-
-# Deals at a time where best responses to bots that must be asked are searched, which may take seconds a deal.
-_FEW_DEALS = 16
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What every measurement says of its deals.
-
-    Attributes:
-        deals: deals behind it, 0 to ``deals - 1``.
-        seconds: wall time.
-        interrupted: whether it was stopped before all deals were done.
-        failure: the failure that ended it early, if one did.
-    """
-
-    deals: int
-    seconds: float
-    interrupted: bool
-    failure: Failure | None
-
-
-@dataclass(frozen=True)
-class WinRate(Measured):
-    """A bot's share of first places over duplicate deals, a shared one divided.
-
-    Attributes:
-        win_rate: the share; NaN where it is not known.
-        unknown: why it is not known; "" where it is.
-    """
-
-    win_rate: Estimate
-    unknown: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,36 +92,6 @@ class TwoSeatExact:
     def parts(self) -> tuple[WinRate, ...]:
         """What was measured."""
         return tuple(one for one in (self.regret.match, self.against_oracle, self.best_response) if one is not None)
-
-
-@dataclass(frozen=True)
-class Standing(Measured):
-    """Where a bot stands between chance and the ceiling, against the same opponents on the same deals.
-
-    Attributes:
-        bot: its name.
-        against: names of the opponents, clockwise from it.
-        cheats: names of players that are shown all hands.
-        rules: the rule set.
-        seed: seed of the deals.
-        win_rate: the bot's.
-        ceiling: that of the exact best response to the opponents, which sees all hands.
-        share: (win rate - 1/n) / (ceiling - 1/n): 0 is chance, 1 the ceiling; paired by deal (`ratio`).
-        unknown: why there is no ceiling and no share; "" where there are.
-    """
-
-    bot: str
-    against: tuple[str, ...]
-    cheats: tuple[str, ...]
-    rules: Rules
-    seed: int
-    win_rate: Estimate
-    ceiling: Estimate
-    share: Estimate
-    unknown: str = ""
-
-
-# --- at two seats ----------------------------------------------------------------------------------------------------
 
 
 def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: int = 0, opponent: BotSpec | None = None) -> Regret:
@@ -216,11 +155,11 @@ def two_seats(
     given_away, against_oracle, best_response = _regret(game, deals, workers, progress), None, None
     if given_away.match.interrupted and not given_away.match.deals:
         raise KeyboardInterrupt
-    if _is_whole(given_away.match):
+    if is_whole(given_away.match):
         match = dataclasses.replace(game, opponents=(OracleBot(),))
-        sums, done = _stream(_play, match, spans(deals, 2), 1, workers, _named(progress, "perfect play", deals))
+        sums, done = stream(win_rates, match, spans(deals, 2), 1, workers, named(progress, "perfect play", deals))
         against_oracle = WinRate(**vars(done), win_rate=sums.column(0))
-        if _is_whole(against_oracle):
+        if is_whole(against_oracle):
             best_response = _best_response(game, deals, workers, progress)
     return TwoSeatExact(
         bot=candidate.name,
@@ -244,7 +183,7 @@ def _two_seat_field(
 
 
 def _regret(game: Field, deals: int, workers: Workers, progress: Progress | None) -> Regret:
-    sums, done = _stream(_judge, game, spans(deals, 2), 5, workers, _named(progress, "choices", deals))
+    sums, done = stream(_judge, game, spans(deals, 2), 5, workers, named(progress, "choices", deals))
     return Regret(
         match=WinRate(**vars(done), win_rate=sums.column(4)),
         opponent=game.opponents[0].name,
@@ -259,7 +198,7 @@ def _regret(game: Field, deals: int, workers: Workers, progress: Progress | None
 def _judge(game: Field, span: tuple[int, int]) -> Moments | Failure:
     """Of the candidate in each deal: decisions, value lost, mistakes, decisions that mattered; and its win rate."""
     try:
-        games, seats = play_rotations(game.seating(0), game.rules, _indices(span), game.seed, game.move_seconds)
+        games, seats = play_rotations(game.seating(0), game.rules, indices(span), game.seed, game.move_seconds)
     except BotError as error:
         return Failure(error.bot, error.deal, str(error))
     fouled = np.flatnonzero(games.states["num_excluded"])
@@ -305,11 +244,11 @@ def _best_response(game: Field, deals: int, workers: Workers, progress: Progress
     (bot,) = game.candidates
     sums, done, unknown = Moments(1), Measured(0, 0.0, interrupted=False, failure=None), ""
     if bot.deterministic:
-        told = _named(progress, "best responses", deals)
+        told = named(progress, "best responses", deals)
         try:
-            sums, done = _stream(_respond, game, _spans(deals, 2, [bot]), 1, workers, told)
+            sums, done = stream(_respond, game, search_spans(deals, 2, [bot]), 1, workers, told)
         except StateLimitError as error:
-            unknown = f"no exact best response to {bot.name}: {_cause(error)}"
+            unknown = f"no exact best response to {bot.name}: {cause(error)}"
     else:
         unknown = f"no exact best response to {bot.name}: not deterministic"
     return WinRate(**vars(done), win_rate=sums.column(0), unknown=unknown)
@@ -323,7 +262,7 @@ def _respond(game: Field, span: tuple[int, int]) -> Moments | Failure:
     """
     to_win = Rules.of(game.rules, payoff="win", ante=Rules.ante, pass_fee=Rules.pass_fee)
     rows, seats = np.divmod(np.arange(2 * span[1]), 2)
-    start = Deals(game.rules, _indices(span)[rows], game.seed)
+    start = Deals(game.rules, indices(span)[rows], game.seed)
     value = np.nanmax(values_many(start.states, to_win, _workspace(to_win)), axis=1)
     todo = np.flatnonzero(np.where(start.turns == seats, value, 0.0 - value) < 1)
     share = np.ones(len(rows))
@@ -340,158 +279,3 @@ def _respond(game: Field, span: tuple[int, int]) -> Moments | Failure:
 @lru_cache(maxsize=2)
 def _workspace(rules: Rules) -> Workspace:
     return workspace(rules)
-
-
-# --- at any number of seats ------------------------------------------------------------------------------------------
-
-
-def standing(
-    bot: BotSpec,
-    against: BotSpec | Sequence[BotSpec],
-    rules: Rules | str,
-    deals: int,
-    seed: int = 0,
-    progress: Progress | None = None,
-    *,
-    workers: Workers | None = None,
-    move_seconds: float | None = MOVE_SECONDS,
-) -> Standing:
-    """Measure where a bot stands between chance and the ceiling. Ctrl-C, or a bot that fails, ends it early.
-
-    Args:
-        bot: the bot in question (as `make_bot` takes it).
-        against: the other seats: one bot for all, or one each, clockwise from the bot.
-        rules: the rule set (as `Rules.of` takes it). Of a match every deal is counted by itself.
-        deals: deals, each played from every seat.
-        seed: seed of the deals and of the bots' coin flips.
-        progress: called now and then.
-        workers: who plays; by default this process.
-        move_seconds: a bot that takes longer for a move has failed; ``None`` for no limit.
-
-    Raises:
-        ValueError: a wrong number of opponents or deals, or a bot that does not play these rules.
-        KeyboardInterrupt: stopped before anything was done.
-    """
-    check_deals(deals)
-    game = make_field([bot], against, rules, seed, move_seconds)
-    n, workers = game.rules.num_players, workers or Workers()
-    told = _named(progress, "standing", deals)
-    chancy = dict.fromkeys(one.name for one in game.opponents if not one.deterministic)
-    unknown = f"no exact ceiling against {', '.join(chancy)}: not deterministic" if chancy else ""
-    if not unknown:
-        try:
-            sums, done = _stream(_stand, game, _spans(deals, n, game.opponents), 2, workers, told)
-        except StateLimitError as error:
-            unknown = f"no exact ceiling: {_cause(error)}"
-    if unknown:
-        sums, done = _stream(_play, game, spans(deals, n), 1, workers, told)
-    if done.interrupted and not done.deals:
-        raise KeyboardInterrupt
-    players = game.seating(0)
-    return Standing(
-        **vars(done),
-        bot=players[0].name,
-        against=tuple(one.name for one in players[1:]),
-        cheats=tuple(sorted({one.name for one in players if one.sees_all_hands})),
-        rules=game.rules,
-        seed=seed,
-        win_rate=sums.column(0),
-        ceiling=Moments(1).column(0) if unknown else sums.column(1),
-        share=Moments(1).column(0) if unknown else ratio(sums, 0, 1, less=1 / n),
-        unknown=unknown,
-    )
-
-
-def _play(game: Field, span: tuple[int, int]) -> Moments | Failure:
-    """The candidate's win rate by deal."""
-    try:
-        games, seats = play_rotations(game.seating(0), game.rules, _indices(span), game.seed, game.move_seconds)
-    except BotError as error:
-        return Failure(error.bot, error.deal, str(error))
-    return Moments.of(measure(games, seats)[:, :1])
-
-
-def _stand(game: Field, span: tuple[int, int]) -> Moments | Failure:
-    """The candidate's win rate and the ceiling by deal."""
-    try:
-        games, seats = play_rotations(game.seating(0), game.rules, _indices(span), game.seed, game.move_seconds)
-        ceiling = ceilings(game.rules, game.opponents, _indices(span), game.seed).wins.mean(1)
-    except BotError as error:
-        return Failure(error.bot, error.deal, str(error))
-    return Moments.of(np.column_stack([measure(games, seats)[:, 0], ceiling]))
-
-
-# --- streams ---------------------------------------------------------------------------------------------------------
-
-
-def ratio(sums: Moments, top: int, bottom: int, less: float = 0.0) -> Estimate:
-    """The mean of one column over that of another, ``less`` being taken from both; NaN over nothing.
-
-    The units (deals) are independent, the things in one (its decisions) are not; the ratio estimator of cluster
-    sampling (Cochran 1977, section 6.3).
-
-    Args:
-        sums: moments of the columns.
-        top: the column above the line.
-        bottom: the column below it.
-        less: what is taken from both.
-    """
-    over, under = (float(sums.means[column]) - less for column in (top, bottom))
-    if not under > 0:
-        return Estimate(math.nan, math.nan, math.nan, 0)
-    weights: Floats = np.zeros(len(sums.means))
-    weights[top], weights[bottom] = 1 / under, -over / under**2
-    variance = max(0.0, float(weights @ sums.covariance() @ weights)) / sums.count
-    return Estimate.of(over / under, variance, sums.count)
-
-
-def _stream(
-    function: Callable[[Field, tuple[int, int]], Moments | Failure],
-    game: Field,
-    tasks: Iterable[tuple[int, int]],
-    columns: int,
-    workers: Workers,
-    progress: Callable[[int], None] | None,
-) -> tuple[Moments, Measured]:
-    """Add up what a function says of spans of deals, until they end, something fails, or Ctrl-C."""
-    sums, failure, interrupted, start = Moments(columns), None, False, time.perf_counter()
-    parts = workers.map(function, game, tasks)
-    try:
-        for part in parts:
-            if isinstance(part, Failure):
-                failure = part
-                break
-            sums.add(part)
-            if progress:
-                progress(sums.count)
-    except KeyboardInterrupt:
-        interrupted = True
-    except WorkerError as error:
-        failure = Failure("", sums.count, str(error))
-    finally:
-        parts.close()
-    return sums, Measured(sums.count, time.perf_counter() - start, interrupted, failure)
-
-
-def _is_whole(part: Measured) -> bool:
-    return not part.interrupted and part.failure is None
-
-
-def _cause(error: StateLimitError) -> str:
-    """What its message says before it comes to what one could do."""
-    return str(error).partition(";")[0]
-
-
-def _named(progress: Progress | None, name: str, deals: int) -> Callable[[int], None] | None:
-    return None if progress is None else lambda done: progress(name, done, deals)
-
-
-def _indices(span: tuple[int, int]) -> Index:
-    return np.arange(span[0], span[0] + span[1])
-
-
-def _spans(deals: int, num_players: int, searched: Sequence[Bot]) -> Iterator[tuple[int, int]]:
-    """Spans of deals in which best responses to some bots are searched."""
-    if not must_be_asked(searched):
-        return spans(deals, num_players)
-    return ((first, min(_FEW_DEALS, deals - first)) for first in range(0, deals, _FEW_DEALS))

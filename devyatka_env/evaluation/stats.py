@@ -194,22 +194,22 @@ def mean_of(values: Floats) -> Estimate:
     return Moments.of(np.asarray(values, np.float64)[:, None]).column(0)
 
 
-def ratio(sums: NDArray[np.float64], counts: NDArray[np.float64]) -> Estimate:
-    """The mean of things that come in groups of different size, with an interval over the groups.
+def ratio(sums: Moments, top: int, bottom: int, less: float = 0.0) -> Estimate:
+    """The mean of one column over that of another, ``less`` being taken from both; NaN over nothing.
 
-    The groups (deals) are independent, the things in one (its decisions) are not; the ratio estimator of cluster
+    The units (deals) are independent, the things in one (its decisions) are not; the ratio estimator of cluster
     sampling (Cochran 1977, section 6.3).
 
     Args:
-        sums: of each group, ``[K]``.
-        counts: things in each group, ``[K]``.
+        sums: moments of the columns.
+        top: the column above the line.
+        bottom: the column below it.
+        less: what is taken from both.
     """
-    total, groups = float(counts.sum()), len(counts)
-    if not total:
+    over, under = (float(sums.means[column]) - less for column in (top, bottom))
+    if not under > ROUNDING:
         return Estimate(math.nan, math.nan, math.nan, 0)
-    mean = float(sums.sum()) / total
-    if groups == 1:
-        return Estimate(mean, -math.inf, math.inf, 1)
-    spread = float(((sums - mean * counts) ** 2).sum()) * groups / (groups - 1)
-    half = Z95 * math.sqrt(spread) / total
-    return Estimate(mean, mean - half, mean + half, groups)
+    weights: Floats = np.zeros(len(sums.means))
+    weights[top], weights[bottom] = 1 / under, -over / under**2
+    variance = max(0.0, float(weights @ sums.covariance() @ weights)) / sums.count
+    return Estimate.of(over / under, variance, sums.count)

@@ -17,13 +17,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from devyatka_env.bots import BotError
+
 S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class WorkerError(RuntimeError):
-    """A worker process died, or cannot be given its work."""
+class WorkerError(BotError):
+    """A worker process died, or cannot be given a bot: nobody knows which."""
 
 
 class Workers:

@@ -12,8 +12,10 @@ from devyatka_env.bots import BotError, make_bot, make_opponents
 from devyatka_env.bots.best_response import must_be_asked
 from devyatka_env.evaluation.arena import Comparison, Evaluation, check_deals, compare, make_field
 from devyatka_env.evaluation.duplicate import CEILING, control_names
-from devyatka_env.evaluation.exact import Measured, Regret, Standing, WinRate, regret, standing, two_seats
+from devyatka_env.evaluation.exact import Regret, regret, two_seats
+from devyatka_env.evaluation.measured import Measured, WinRate
 from devyatka_env.evaluation.pages.subject import Subject
+from devyatka_env.evaluation.standing import Standing, standing
 from devyatka_env.evaluation.stats import Estimate
 from devyatka_env.evaluation.workers import Workers
 from devyatka_env.records import check_seed
