@@ -8,6 +8,7 @@ import math
 import os
 import re
 import resource
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -520,6 +521,27 @@ def test_workers__what_cannot_be_sent_is_refused_with_a_word() -> None:
     lock = threading.Lock()
     with Workers(jobs=2) as workers, pytest.raises(WorkerError, match=r"cannot be sent to other processes.*jobs=1"):
         compare([lambda view, rng: (lock, view.legal_actions()[0])[1]], "greedy", BASE, 20, workers=workers)
+
+
+def test_workers__are_ended_in_the_middle_of_a_move_that_never_ends() -> None:
+    def endless(view: PlayerView, rng: np.random.Generator) -> int:
+        while True:
+            time.sleep(0.01)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    start = time.monotonic()
+    before = signal.signal(signal.SIGALRM, stop)  # stands for Ctrl-C
+    try:
+        with pytest.raises(KeyboardInterrupt), Workers(jobs=2) as workers:
+            evaluate("greedy", "greedy", BASE, 20, workers=workers)  # the processes are there
+            signal.alarm(1)
+            evaluate(endless, "greedy", BASE, 20, workers=workers)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - start < 30
 
 
 @pytest.mark.parametrize("jobs", [0, -1])

@@ -63,8 +63,12 @@ class Workers:
             self._ray.shutdown()
 
     def _stop_pool(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._pool is not None:  # after Ctrl-C a worker may be in a chunk, or a move, that takes for ever
+            processes = list((self._pool._processes or {}).values())
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.terminate()
+                process.join()
             self._pool = None
 
     def map(self, function: Callable[[S, T], R], shared: S, tasks: Iterable[T]) -> Generator[R]:

@@ -15,11 +15,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
-from devyatka_env.bots import BotSpec, make_bot
+from devyatka_env.bots import Bot, BotError, BotSpec, CallableBot, make_bot
+from devyatka_env.bots.play import play_on
+from devyatka_env.deals import Deals
 from devyatka_env.evaluation.agents.asking import (
     ARGUMENTS,
     EXCEPTIONS,
@@ -146,7 +149,23 @@ def check_agent(
         raise ValueError(f"move_seconds must be above 0, not {move_seconds:g}")
     check = _Check(Asker(bot, move_seconds), extent, games, check_seed(seed), progress or (lambda text: None))
     with generators_kept():
+        _load_kernels(bot, tables)
         return check.run(tables)
+
+
+def _load_kernels(bot: Bot, tables: Sequence[Rules]) -> None:
+    """Let a bot of this package play a deal of two seats and one of more: to compile its kernels is no move of its."""
+    if isinstance(bot, CallableBot) or type(bot).__module__.partition(".")[0] != "devyatka_env":
+        return
+    for two in (True, False):
+        for rules in tables:
+            if (rules.num_players == 2) == two:
+                games = Deals(rules, np.zeros(1, np.int64))
+                # What it fails at is for the check to find.
+                with suppress(BotError, ValueError):
+                    bot.check_rules(rules)
+                    play_on(games, [bot], np.zeros((1, rules.num_players), np.int64), games.all)
+                    break
 
 
 def _presets() -> list[Rules]:
