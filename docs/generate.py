@@ -5,6 +5,8 @@ Tables stand between ``<!-- NAME: made by docs/generate.py -->`` and ``<!-- end 
 
 from __future__ import annotations
 
+import ast
+import itertools
 import json
 import re
 from pathlib import Path
@@ -65,6 +67,18 @@ def searching_table() -> str:
     wanted = ("candidate", "---", "`greedy` | `greedy`", "`pimc`", "`reader`", "`oracle`", "chance")
     lines = ladder_table().splitlines()
     return "\n".join(line for line in lines if line.removeprefix("| ").removeprefix("|").startswith(wanted))
+
+
+def settings_table() -> str:
+    """Every training setting with its default and the text under it in training/config.py."""
+    source = ast.parse((ROOT / "training" / "config.py").read_text(encoding="utf-8"))
+    (config,) = (node for node in source.body if isinstance(node, ast.ClassDef) and node.name == "TrainConfig")
+    lines = ["| setting | default | what it does |", "|---|---|---|"]
+    for field, text in itertools.pairwise(config.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            name, default = ast.unparse(field.target), ast.unparse(field.value) if field.value else ""
+            lines.append(f"| `{name}` | `{default}` | {text.value.value} |")
+    return "\n".join(lines)
 
 
 def _percent(point: list[float]) -> str:
@@ -164,6 +178,7 @@ def draw_game() -> None:
 # Page, and the tables in it: each is made by the function ``NAME_table``.
 PAGES = {
     "README.md": ("bots", "presets", "observation", "ladder"),
+    "docs/training.md": ("settings",),
     "docs/exact.md": ("two_seats", "opener", "searching"),
 }
 

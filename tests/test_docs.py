@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import re
@@ -15,6 +16,7 @@ from benchmarks.ladder import LADDER, rows
 from benchmarks.perfect_play import two_seats
 from devyatka_env.evaluation import evaluate
 from devyatka_env.rules import PRESETS, Rules
+from training.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "checkpoints").glob("*.md")])
@@ -53,6 +55,13 @@ def test_readme__table_is_the_one_the_code_makes(name: str, generate: ModuleType
 def test_exact_page__table_is_made_of_the_saved_numbers(name: str, generate: ModuleType) -> None:
     page = (ROOT / "docs" / "exact.md").read_text(encoding="utf-8")
     assert generate.between(page, name) == getattr(generate, f"{name}_table")(), "run `make docs`"
+
+
+def test_training_page__has_every_setting(generate: ModuleType) -> None:
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    assert generate.between(page, "settings") == generate.settings_table(), "run `make docs`"
+    fields = [field.name for field in dataclasses.fields(TrainConfig)]
+    assert re.findall(r"^\| `(\w+)` \|", generate.settings_table(), re.MULTILINE) == fields
 
 
 def test_exact_page__numbers_are_those_of_the_solver() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ class Monitor(BaseCallback):
         super().__init__()
         self._config, self._run, self._tables, self._pool = config, run, tables, pool
         self._stop = False
-        self._best = -1.0
+        self._best = -math.inf
         self._due: dict[str, int] = {}
         self._results: dict[tuple[str, Rules], Evaluation] = {}  # by opponent and rule set
         self._bar: tqdm[Any] | None = None
@@ -59,7 +60,7 @@ class Monitor(BaseCallback):
 
     def _init_callback(self) -> None:
         for row in self._run.read_metrics():
-            self._best = max(self._best, row.get("eval/best_by", -1.0))
+            self._best = max(self._best, row.get("eval/best_by", -math.inf))
         for task in ("snapshot", "eval", "checkpoint"):
             every = getattr(self._config, f"{task}_every")
             self._due[task] = (self.model.num_timesteps // every + 1) * every
@@ -250,9 +251,10 @@ class Monitor(BaseCallback):
         )
 
     def finish(self) -> None:
-        """Evaluate and save the final weights."""
+        """Evaluate and save the final weights; after Ctrl-C save them at once, whoever pressed it does not wait."""
         self._check_weights()
-        self._evaluate()
+        if not self.stopped:
+            self._evaluate()
         self._log()
         if self._is_due("snapshot") and self._pool.takes_snapshots:
             self.take_snapshot()

@@ -156,9 +156,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--as-newcomer", action="store_true", help="add SOURCE to TARGET as one trained against it")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    if options.as_newcomer:
-        add_newcomer(options.source, options.target, options.deals)
-        return 0
+    try:
+        if options.as_newcomer:
+            add_newcomer(options.source, options.target, options.deals)
+            return 0
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     publish(
         options.source,
         options.target,
@@ -187,7 +191,7 @@ def add_newcomer(newcomer: Path, target: Path, deals: int) -> None:
         ValueError: it was trained against others.
     """
     theirs, manifest = read_manifest(newcomer), read_manifest(target)
-    if theirs.training["bots"] != [str(target)] or theirs.training["opponent_share"] < 1:
+    if [Path(bot) for bot in theirs.training["bots"]] != [target] or theirs.training["opponent_share"] < 1:
         raise ValueError(f"{newcomer} was trained against {theirs.training['bots']}, not against {target} alone")
     found = dict(manifest.evaluation.get("best_response", {}))
     for rules in theirs.rules:

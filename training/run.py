@@ -83,6 +83,8 @@ class Run:
         run = cls(folder)
         if not run._config.exists():
             raise ConfigError(f"no run at {folder} (no config.yaml in it)")
+        if not run._config.read_bytes().strip():
+            raise ConfigError(f"{run._config} is empty: it has lost the run's settings")
         return run, read_config(run._config)
 
     def save_state(self, state: dict[str, Any]) -> None:
@@ -92,22 +94,32 @@ class Run:
         write_whole(self._resume, data.getvalue())
 
     def load_state(self) -> dict[str, Any] | None:
-        """Read it back; ``None`` when the run stopped before its first checkpoint. Nothing is unpickled freely."""
+        """Read it back; ``None`` when the run stopped before its first checkpoint. Nothing is unpickled freely.
+
+        Raises:
+            ConfigError: a damaged file; the message names it and the checkpoint that is left.
+        """
         if not self._resume.exists():
             return None
-        state: dict[str, Any] = torch.load(self._resume, weights_only=True, map_location="cpu")
+        try:
+            state: dict[str, Any] = torch.load(self._resume, weights_only=True, map_location="cpu")
+        except Exception as error:  # torch raises whatever the bytes lead to
+            raise ConfigError(
+                f"{self._resume} is damaged ({error}); its last checkpoint is {self.checkpoint('last')}:"
+                " begin a new run from it with --start-from"
+            ) from error
         return state
 
     def read_metrics(self) -> list[dict[str, float]]:
-        """The lines of the metrics file, in order; a line cut short by a crash is left out."""
+        """The lines of the metrics file, in order; a line cut short or damaged by a crash is left out."""
         if not self.metrics.exists():
             return []
         rows = []
-        for line in self.metrics.read_text(encoding="utf-8").splitlines():
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
-                continue
+        for line in self.metrics.read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                row = json.loads(line)
+                if isinstance(row, dict) and "decisions" in row:
+                    rows.append(row)
         return rows
 
     def cut_metrics(self, up_to: int) -> None:

@@ -52,9 +52,6 @@ def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
     if decisions >= config.total_decisions:
         print(f"{run.folder} has been trained on {decisions} decisions already: raise --total-decisions to go on")
         return 0
-    if is_resumed:
-        run.write_config(config)
-
     pool = OpponentPool(run.pool, config.bots, config.bot_share, config.pool_size, config.seed)
     first_deal = int(state["next_deal"]) if state else 0
     env = TablesEnv(config.parsed_rules, config.num_games, config.seed, first_deal)
@@ -73,6 +70,8 @@ def train(config: TrainConfig, run: Run, is_resumed: bool) -> int:
         pool.strengths = dict(state["strengths"])
         set_random_seed(config.seed + decisions)  # not the draws of the first update again
         torch.set_rng_state(state["torch_rng"])
+    if is_resumed:
+        run.write_config(config)  # all that is needed could be read
     monitor = Monitor(config, run, env.tables, pool)
 
     outputs: list[KVWriter] = [JsonLines(run.metrics), TensorBoardOutputFormat(str(run.tensorboard))]
@@ -104,7 +103,9 @@ def build_model(config: TrainConfig, env: TablesEnv) -> SelfPlayPPO:
     return SelfPlayPPO(
         MaskedPolicy,
         env,
-        learning_rate=lambda remaining: config.learning_rate * (0.1 + 0.9 * remaining),
+        learning_rate=lambda remaining: (
+            config.learning_rate * (0.1 + 0.9 * max(remaining, 0.0))
+        ),  # the last rollout may go beyond the end
         n_steps=config.rounds,
         batch_size=config.batch_size,
         n_epochs=config.epochs,
@@ -162,7 +163,7 @@ def read_arguments(arguments: Sequence[str] | None) -> tuple[TrainConfig, Run, b
     config = tyro.cli(TrainConfig, args=rest, default=config, prog="python -m training.selfplay", description=__doc__)
     if run is None:
         return config, Run.create(config), False
-    for key in ("name", "rules", "network", "width", "layers"):
+    for key in ("name", "rules", "network", "width", "layers", "start_from", "eval_against"):
         if getattr(config, key) != getattr(before, key):
             raise ConfigError(
                 f"{key} cannot change on --resume: the run has {getattr(before, key)!r}, not {getattr(config, key)!r}"
