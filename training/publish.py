@@ -10,6 +10,7 @@ beside the figures stands in ``notes``.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,12 +24,14 @@ from devyatka_env.evaluation import evaluate
 from devyatka_env.evaluation.exact import regret
 from devyatka_env.evaluation.stats import Estimate
 from devyatka_env.rules import Rules
+from training.config import read_config
 from training.run import write_whole
 
 FIELDS = ("greedy", "random")
 ORACLE = "oracle:worlds=10"  # perfect at two seats, and slow: a tenth of the deals
 SEED = 2**62  # of the deals; no run trains on them
 CARD = "README.md"
+BEST_RESPONSE = Path(__file__).resolve().parents[1] / "configs" / "train" / "best_response.yaml"
 # Deals of the check that a test repeats.
 CHECK_DEALS = 300
 
@@ -127,12 +130,18 @@ def card(name: str, manifest: Manifest) -> str:
                 f" ({row['decisions']:,} decisions); {100 * share:.2f} ± {100 * around:.2f} % where the choice mattered"
             )
     if evaluation.get("best_response"):
-        lines += ["", "A newcomer trained from nothing in one seat against it in all others"]
-        lines[-1] += " (`configs/train/best_response.yaml`) wins, argmax:"
-        lines += ["", "| rules | decisions of training | wins | chance |", "|---|---|---|---|"]
-        for rules, row in evaluation["best_response"].items():
-            rate, chance = "{:.4f} ± {:.4f}".format(*row["win_rate"]), f"{1 / Rules.of(rules).num_players:.4f}"
-            lines.append(f"| `{rules}` | {row['decisions']:,} | {rate} | {chance} |")
+        lines += [
+            "",
+            "Learners in one seat against it in all others, an approximate best response (argmax). A copy of it wins"
+            " exactly chance, so one that stays below shows the learner's limits, not the agent's.",
+            "",
+            "| rules | began as | decisions of training | wins | chance |",
+            "|---|---|---|---|---|",
+        ]
+        for row in evaluation["best_response"]:
+            rate, chance = "{:.4f} ± {:.4f}".format(*row["win_rate"]), f"{1 / Rules.of(row['rules']).num_players:.4f}"
+            lines.append(f"| `{row['rules']}` | {row['began_as']} | {row['decisions']:,} | {rate} | {chance} |")
+        lines += ["", "```bash", *(row["command"] for row in evaluation["best_response"]), "```"]
     lines += ["", "## Weaknesses", "", evaluation["weaknesses"], ""]
     return "\n".join(lines)
 
@@ -193,11 +202,30 @@ def add_newcomer(newcomer: Path, target: Path, deals: int) -> None:
     theirs, manifest = read_manifest(newcomer), read_manifest(target)
     if [Path(bot) for bot in theirs.training["bots"]] != [target] or theirs.training["opponent_share"] < 1:
         raise ValueError(f"{newcomer} was trained against {theirs.training['bots']}, not against {target} alone")
-    found = dict(manifest.evaluation.get("best_response", {}))
+    command, began_as = _command(theirs.training), "a copy of it" if theirs.training["start_from"] else "nothing"
+    found = [row for row in manifest.evaluation.get("best_response", []) if row["command"] != command]
     for rules in theirs.rules:
-        rate = evaluate(newcomer, target, rules, deals, SEED).win_rate
-        found[str(rules)] = {"win_rate": _pair(rate), "decisions": theirs.steps}
+        rate = _pair(evaluate(newcomer, target, rules, deals, SEED).win_rate)
+        row = {
+            "rules": str(rules),
+            "began_as": began_as,
+            "win_rate": rate,
+            "decisions": theirs.steps,
+            "command": command,
+        }
+        found.append(row)
     _write(target, manifest, target, {**manifest.evaluation, "best_response": found})
+
+
+def _command(training: Mapping[str, Any]) -> str:
+    """The command of a run of the best-response config, from its resolved settings."""
+    words = ["python -m training.selfplay --config configs/train/best_response.yaml"]
+    for key, default in read_config(BEST_RESPONSE).to_dict().items():
+        value = training[key]
+        if value != default:
+            parts = value if isinstance(value, list) else [value]
+            words.append(f"--{key.replace('_', '-')} " + " ".join(shlex.quote(str(part)) for part in parts))
+    return " ".join(words)
 
 
 def _write(source: Path, manifest: Manifest, target: Path, evaluation: Mapping[str, Any]) -> None:
