@@ -13,20 +13,23 @@ from helpers import COMBINATIONS, card_ids, random_moment
 
 import devyatka_env.bots
 from devyatka_env.belief import Belief
-from devyatka_env.bots import GreedyBot, PimcBot, make_bot
+from devyatka_env.bots import GreedyBot, PimcBot, ReaderBot, make_bot
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
 from devyatka_env.cli import main
+from devyatka_env.evaluation.advice import advise
 from devyatka_env.game import Game
 from devyatka_env.rules import Rules
 from devyatka_env.seen import format_seen, read_seen
 from devyatka_env.solver import max_n, paranoid, solve
+from devyatka_env.view import PlayerView
 
 Capture = pytest.CaptureFixture[str]
 MINI = "first_out num_players=3 ranks=789TJ num_suits=2"
 MINI_LINE = f"{MINI} | dealer 2 | 7♣ 9♣ 7♦ J♦ / 8♣ J♣ 9♦ / 10♣ 8♦ 10♦ | 9♦ 10♦"
 TWO_LINE = "first_out num_players=2 ranks=789TJ num_suits=2 | dealer 1 | 7♣ 9♣ 7♦ J♦ 10♣ / 8♣ J♣ 9♦ 8♦ 10♦ |"
 LAID = "laid 0: 8♦ 9♦; 1: 10♦ 9♥; 2: 10♥; 3: 9♣ 9♠"
+STUCK = "hand 7♣ 6♣ Q♣ 6♦ K♦ 7♥ A♠ | table 9♣ 8♦ 9♦ 10♦ 9♥ 10♥ 9♠ | left 7 8 7"
 SEEN = "hand 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ | table 9♣ 8♦ 9♦ 10♦ 9♥ 10♥ 9♠ | left 7 8 7 | passes 0 1 0 | cannot 2: J♦"
 
 
@@ -112,6 +115,9 @@ Its end (out)
   seat 2  place 1    payoff +1  0 passes  no cards left
 
 value: 4 positions in 0.000 s  floor: 3 positions in 0.000 s
+
+first_out num_players=3 num_suits=2 ranks=789TJ | dealer 2 | 7♣ 9♣ 7♦ J♦ / 8♣ J♣
+9♦ / 10♣ 8♦ 10♦ | 9♦ 10♦
 """
 
 
@@ -316,6 +322,11 @@ BAD_POSITIONS = {
     (MINI_LINE + " 9♣ 8♣ 8♦ 7♣ 10♣",): r"the deal is over: there is nothing left to solve",
     ("--seed", "1", "--seats", "7"): r"num_players must be 2 to 6, not 7",
     ("--seed", "1", "--max-states", "10", "--seats", "3"): r"more than 10 positions are needed: allow more by --max-st",
+    ("--seed", "1", "--seats", "2", "--rules", "bank num_players=3"): r"--rules has num_players=3, but 2 seats are giv",
+    ("6♣ / 7♣", "--rules", "bank num_players=3"): r"--rules has num_players=3, but 2 seats are given",
+    ("--seed", "1", "--seats", "2", "--max-states", "9"): r"two seats are solved without one: leave it out",
+    ("--seed", "1", "--after", "6♣"): r"illegal action 6♣; legal: 9♦",
+    ("--seed", "1", "--after", "9X"): r"'9X' is not a card",
     ("--seed", "1", "--max-states", "0"): r"max_states must be a whole number, at least 1, not 0",
 }
 
@@ -380,7 +391,7 @@ def test_advise__reader_wants_the_course_of_the_deal(capsys: Capture) -> None:
         )
     told = f"{SEEN} | {LAID} | order 9♦ 10♦ 9♣ 8♦ 9♥ 10♥ 9♠"
     found = content(capsys, "advise", told, "--bot", "reader", "--worlds", "50")
-    assert found["bot"] == "reader:worlds=50:candidates=500"
+    assert found["bot"] == "reader:worlds=50"
     assert "taken for greedy" in found["notes"][0]
     found = content(capsys, "advise", told, "--bot", "reader:candidates=300:model=runner", "--worlds", "50")
     assert found["bot"] == "reader:candidates=300:model=runner:worlds=50"
@@ -525,7 +536,7 @@ def test_advise__samples_agree_with_all_deals_within_their_intervals(capsys: Cap
         game for game in moments(Rules.of("first_out", num_players=4), 40) if Belief(game.view(game.turn)).count > 3000
     )
     words = format_seen(game.view(game.turn))
-    exact = content(capsys, "advise", words, "--bot", "greedy", "--worlds", "10000000")
+    exact = content(capsys, "advise", words, "--bot", "greedy", "--worlds", "100000")
     assert exact["exact"]
     drawn = content(capsys, "advise", words, "--bot", "greedy", "--worlds", "2000", "--seed", "3")
     assert (drawn["exact"], drawn["worlds"], drawn["advice"]) == (False, 2000, exact["advice"])
@@ -570,7 +581,7 @@ def test_advise__says_what_is_wrong_where(capsys: Capture) -> None:
     twice = refused(capsys, "advise", SEEN, "--bot", "pimc:worlds=30", "--worlds", "40")
     assert "the number of worlds is told twice: 40, and in pimc:worlds=30" in twice
     assert "unknown bot 'sage'" in refused(capsys, "advise", SEEN, "--bot", "sage")
-    assert "worlds must be at least 2, not 1" in refused(capsys, "advise", SEEN, "--worlds", "1")
+    assert "worlds must be a whole number from 2 to 100,000, not 1" in refused(capsys, "advise", SEEN, "--worlds", "1")
     assert "bot oracle sees all hands, so it has no advice" in refused(capsys, "advise", SEEN, "--bot", "oracle")
 
 
@@ -582,4 +593,134 @@ def test_advise__a_bot_that_chooses_an_illegal_card_is_named(capsys: Capture, mo
             return np.full(len(views), 99)
 
     monkeypatch.setitem(devyatka_env.bots._registry, "wrong", Wrong)
-    assert "bot wrong" in refused(capsys, "advise", SEEN, "--bot", "wrong")
+    assert main(["advise", SEEN, "--bot", "wrong"]) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "error: bot wrong chose action 99; legal: [2, 20]\n")
+
+    class Late(GreedyBot):
+        name = "late"
+        deterministic = False
+
+        def act_batch(self, views: Any, rules: Rules, words: Any) -> Any:
+            if views["num_played"].max() > 8:
+                raise RuntimeError("too late")
+            return super().act_batch(views, rules, words)
+
+        def act(self, view: PlayerView, rng: np.random.Generator) -> int:
+            raise NotImplementedError
+
+    monkeypatch.setitem(devyatka_env.bots._registry, "late", Late)
+    assert main(["advise", SEEN, "--bot", "late", "--worlds", "10"]) == 1
+    assert re.fullmatch(r"error: bot late failed [^\d]*\n", capsys.readouterr().err)  # no number of a deal
+
+
+def test_advise__that_nothing_fits_is_an_answer(capsys: Capture) -> None:
+    for words in (STUCK, f"{STUCK} | passes 0 1 0"):
+        screen = shown(capsys, "advise", words, "--bot", "reader")
+        assert "\nNothing that you hold fits: you must pass\n" in screen
+        assert "Who holds what" in screen
+        assert screen.startswith("first_out num_players=4: you are on turn")
+        found = content(capsys, "advise", words)
+        assert (found["advice"], found["cards"]) == ("-", [])
+        assert found["deals"] > 1000
+        assert found["rules"]["explicit_pass"] is False
+        assert sum(found["holders"]["8♣"]) == pytest.approx(1)
+
+
+def test_advise__rules_of_another_number_of_seats_are_refused(capsys: Capture) -> None:
+    said = refused(capsys, "advise", SEEN, "--rules", "first_out num_players=3")
+    assert "--rules has num_players=3, but 4 seats are given" in said
+
+
+def test_advise__shows_differences_to_the_card_advised(capsys: Capture) -> None:
+    found = content(capsys, "advise", SEEN, "--worlds", "300")
+    rows = {row["card"]: row for row in found["cards"]}
+    best = rows.pop(found["advice"])
+    assert "against" not in best
+    for row in rows.values():
+        assert row["against"] == pytest.approx(row["payoff"] - best["payoff"])
+        low, high = row["against_ci95"]
+        assert low < row["against"] < high
+    assert f"against {found['advice']}" in shown(capsys, "advise", SEEN, "--worlds", "300")
+
+
+def test_advise__reader_plays_as_pimc_where_two_seats_know_everything(capsys: Capture) -> None:
+    game = moments(Rules.of("first_out", num_players=2), 1)[0]
+    words = re.sub(r" \| (laid|order)[^|]*", "", format_seen(game.view(game.turn)))
+    reader, pimc = (content(capsys, "advise", words, "--bot", name, "--worlds", "50") for name in ("reader", "pimc"))
+    assert reader["cards"] == pimc["cards"]
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**64)])
+def test_advise__names_the_seeds_that_there_are(seed: str, capsys: Capture) -> None:
+    said = refused(capsys, "advise", SEEN, "--seed", seed)
+    assert f"seed must be a whole number from 0 to 2**64 - 1, not {seed}" in said
+
+
+# --- the number of worlds --------------------------------------------------------------------------------------------
+
+
+def test_advise__looks_at_the_worlds_of_the_bot_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(devyatka_env.bots._registry, "mine", lambda worlds=50: PimcBot(worlds))
+    view = read_seen(SEEN)
+    asked: list[tuple[Any, int | None, int]] = [
+        ("pimc", None, 1000),
+        ("pimc", 60, 60),
+        ("pimc:worlds=40", None, 40),
+        ("pimc:playout=runner", 60, 60),
+        ("mine", None, 50),
+        ("mine", 60, 60),
+        (PimcBot(worlds=50), None, 50),
+        (PimcBot(worlds=50), 500, 500),
+        (ReaderBot(worlds=50), 60, 60),
+        (make_bot("pimc:worlds=40"), None, 40),
+    ]
+    for bot, worlds, count in asked:
+        found = advise(view, bot, worlds)
+        assert {one.count for one in (*found.payoff.values(), *found.win.values())} == {count}
+        assert f"{count:,} deals" in found.notes[-1]
+        one = PimcBot(count, "runner" if "runner" in found.bot else "greedy")
+        if not isinstance(bot, ReaderBot):
+            errors = one.evaluate_cards(view, np.random.default_rng(0))
+            for card, payoff in found.payoff.items():
+                assert payoff.half_width == pytest.approx(1.96 * errors[card].payoff_error, rel=1e-3)
+        assert hash(found) == hash(advise(view, bot, worlds))
+
+
+@pytest.mark.parametrize("bot", [PimcBot(worlds=1), "pimc:worlds=1"])
+def test_advise__one_world_has_no_interval(bot: Any) -> None:
+    with pytest.raises(ValueError, match="worlds must be at least 2 for an interval, not 1 as of pimc"):
+        advise(read_seen(SEEN), bot)
+
+
+@pytest.mark.parametrize("worlds", [1, 10**9, 2.5, "5", True])
+def test_advise__worlds_have_bounds(worlds: Any) -> None:
+    for bot in ("pimc", "greedy"):
+        with pytest.raises(ValueError, match="worlds must be a whole number from 2 to 100,000, not "):
+            advise(read_seen(SEEN), bot, worlds)
+
+
+# --- solve: from here on ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [["--seed", "3", "--seats", "2"], [MINI_LINE], ["--seed", "3"]])
+def test_solve__the_line_at_its_end_can_be_copied_and_extended(start: list[str], capsys: Capture) -> None:
+    line = shown(capsys, "solve", *start).split("\n\n")[-1]
+    game = Game.from_position(line)
+    cards = []
+    for _ in range(2):
+        cards.append(str(game.legal_cards()[0]))
+        game.play(cards[-1])
+    after = content(capsys, "solve", *start, "--after", " ".join(cards))
+    assert after["position"] == game.position
+    assert content(capsys, "solve", line.rstrip() + " " + " ".join(cards))["actions"] == after["actions"]
+
+
+def test_solve__two_seats_without_a_table_are_searched(capsys: Capture) -> None:
+    rules = "bank passes_count=True cards_per_seat=9 opening=left_of_dealer"
+    game = Game.deal(Rules.of(rules, num_players=2), 3)
+    found = content(capsys, "solve", "--seed", "3", "--seats", "2", "--rules", rules)
+    assert {row["id"]: row["value"] for row in found["actions"]} == dict(max_n(game).values)
+    assert "more than 1 positions are needed" in refused(
+        capsys, "solve", "--seed", "3", "--seats", "2", "--rules", rules, "--max-states", "1"
+    )

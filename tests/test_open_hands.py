@@ -337,6 +337,9 @@ def test_limit__is_an_error_and_never_a_wrong_value() -> None:
         for solve_one in (paranoid, max_n):
             with pytest.raises(ValueError, match=f"max_states must be a whole number, at least 1, not {bad!r}"):
                 solve_one(game, max_states=bad)  # type: ignore[arg-type]
+    for solve_one in (paranoid, max_n):
+        with pytest.raises(ValueError, match=r"max_states must be at most 2\*\*63 - 1, not 1000"):
+            solve_one(game, max_states=10**30)
 
 
 def test_values_of_many__refuse_what_they_would_misread() -> None:

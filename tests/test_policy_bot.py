@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 import torch
 from helpers import random_moment
 from players import RULES, moments, tiny_network
+from redeal import redeal
 
 from devyatka_env.bots import PolicyBot
 from devyatka_env.bots.play import play_on
+from devyatka_env.rules import Rules
 
 
 @pytest.mark.parametrize("sample", [False, True])
@@ -38,6 +42,22 @@ def test_policy_bot__without_sample_plays_the_most_probable_legal_card() -> None
     chosen = PolicyBot(net).act_batch(games.views(games.all), RULES, games.decision_words(games.all))
     np.testing.assert_array_equal(chosen, expected)
     assert (logits.argmax(1) != expected).any()  # the mask mattered
+
+
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("text", ["first_out", "nine_each num_players=2", "winner_and_loser"])
+def test_policy_bot__choice_does_not_depend_on_hidden_hands(text: str, sample: bool) -> None:
+    bot, rng, rules = PolicyBot(tiny_network(), sample=sample), random.Random(1), Rules.of(text)
+    compared = 0
+    for seed in range(60):
+        game = random_moment(rules, seed, foul_rate=0.05 if rules.foul == "exclude" else 0.0)
+        other = redeal(game, game.turn, rng)
+        if len(game.legal_actions()) < 2 or other.hand_masks == game.hand_masks:
+            continue
+        chosen = [bot.act(one.view(game.turn), np.random.default_rng(9)) for one in (game, other)]
+        assert chosen[0] == chosen[1]
+        compared += 1
+    assert compared >= 15
 
 
 # 99.99 % quantiles of chi-square: a right sampler fails with one seed in 10,000, and these seeds are fixed.

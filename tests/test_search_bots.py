@@ -6,6 +6,8 @@ import random
 
 import numpy as np
 import pytest
+from helpers import random_moment
+from redeal import redeal
 
 from devyatka_env.bots import OracleBot, PimcBot, ReaderBot, make_bot
 from devyatka_env.bots.ceiling import ceilings
@@ -16,7 +18,6 @@ from devyatka_env.game import Game
 from devyatka_env.rules import PRESETS, Rules, RulesError
 from devyatka_env.solver import solve
 from devyatka_env.view import PlayerView
-from tests.redeal import redeal
 
 SEARCHING = ("pimc:worlds=20", "reader:worlds=10:candidates=40", "oracle:worlds=5")
 HONEST = SEARCHING[:2]
@@ -42,24 +43,32 @@ def test_search__plays_whole_deals_of_every_preset(name: str, rules: Rules) -> N
     assert result.deals == 2
 
 
+# Where hidden cards can lie in more ways than one: cards out of play at two seats, passes told, fouls.
+REDEALT = (
+    "nine_each num_players=2",
+    "nine_each num_players=3 explicit_pass=True",
+    "first_out num_players=3",
+    "first_out num_players=6",
+    "winner_and_loser num_players=4",
+)
+
+
 @pytest.mark.parametrize("name", HONEST)
-@pytest.mark.parametrize("seats", [2, 3, 6])
-def test_search__choice_does_not_depend_on_hidden_hands(name: str, seats: int) -> None:
-    bot, rng = make_bot(name), random.Random(1)
-    rules = Rules.of("first_out", num_players=seats)
+@pytest.mark.parametrize("text", REDEALT)
+def test_search__choice_does_not_depend_on_hidden_hands(name: str, text: str) -> None:
+    bot, rng, rules = make_bot(name), random.Random(1), Rules.of(text)
     compared = 0
-    for seed in range(6):
-        game = Game.deal(rules, seed)
-        for _ in range(rng.randint(4, 20)):
-            if not game.is_over:
-                game.play(rng.choice(game.legal_actions()))
-        if game.is_over or len(game.legal_actions()) < 2:
+    for seed in range(40):
+        game = random_moment(rules, seed, foul_rate=0.05 if rules.foul == "exclude" else 0.0)
+        if len(game.legal_actions()) < 2:
             continue
         other = redeal(game, game.turn, rng)
+        if other.hand_masks == game.hand_masks:
+            continue
         chosen = [bot.act(one.view(game.turn), np.random.default_rng(9)) for one in (game, other)]
         assert chosen[0] == chosen[1]
         compared += 1
-    assert compared >= 3
+    assert compared >= 8
 
 
 @pytest.mark.parametrize("name", SEARCHING)
@@ -179,17 +188,64 @@ def test_evaluate_cards__refuses_a_seat_without_a_choice() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("pimc:worlds=0", "worlds must be at least 1, not 0"),
+        ("pimc:worlds=0", "worlds must be a whole number from 1 to 100,000, not 0"),
+        ("pimc:worlds=99999999999999999999", "worlds must be a whole number from 1 to 100,000, not 9999"),
+        ("pimc:worlds=1_000", "parameter worlds of bot pimc must be a whole number, not '1_000'"),
+        ("pimc:worlds= 5", "parameter worlds of bot pimc must be a whole number, not ' 5'"),
+        ("pimc:worlds=5 ", "parameter worlds of bot pimc must be a whole number, not '5 '"),
+        ("reader:model=oracle", "model must be one of random, greedy"),
+        ("reader:candidates=0", "candidates must be a whole number from 1 to 1,000,000, not 0"),
         ("pimc:playout=clever", "playout must be one of random, greedy"),
         ("pimc:wrlds=3", "no parameter 'wrlds': its parameters are worlds, playout"),
         ("reader:worlds=50:candidates=10", r"candidates must be at least worlds \(50\), not 10"),
         ("reader:model=random", "uses no randomness"),
-        ("oracle:worlds=-1", "worlds must be at least 1, not -1"),
+        ("oracle:worlds=-1", "worlds must be a whole number from 1 to 100,000, not -1"),
     ],
 )
 def test_search__bad_parameter_is_named_with_what_is_allowed(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_bot(name)
+
+
+@pytest.mark.parametrize("bad", [2.5, 5.0, True, "5", None, 0, 10**30, np.nan])
+def test_search__numbers_of_worlds_and_candidates_are_whole(bad: object) -> None:
+    for bot in (PimcBot, ReaderBot, OracleBot):
+        with pytest.raises(ValueError, match="worlds must be a whole number from 1 to 100,000, not "):
+            bot(worlds=bad)  # type: ignore[arg-type]
+    if bad is not None:
+        with pytest.raises(ValueError, match="candidates must be a whole number from 1 to 1,000,000, not "):
+            ReaderBot(candidates=bad)  # type: ignore[arg-type]
+
+
+def test_reader__draws_from_ten_times_the_worlds_unless_told() -> None:
+    assert [make_bot(f"reader:worlds={n}").candidates for n in (1, 200, 3000)] == [10, 2000, 30_000]  # type: ignore[attr-defined]
+    assert ReaderBot(5, 40).with_worlds(30).candidates == 40
+    with pytest.raises(ValueError, match=r"candidates must be at least worlds \(50\), not 40"):
+        ReaderBot(5, 40).with_worlds(50)
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+def test_oracle__refuses_a_view_with_blank_hands(seats: int) -> None:
+    game = random_moment(Rules.of("first_out", num_players=seats), 1)
+    with pytest.raises(ValueError, match="oracle needs all hands: record 0 lacks a hand"):
+        OracleBot().act(game.view(game.turn), np.random.default_rng(0))
+
+
+def test_evaluate_cards__differences_to_the_card_laid_are_of_the_same_playouts() -> None:
+    """By sums of squares: the error of a difference of two means of the same worlds, and the worlds of many seeds."""
+    game = random_moment(Rules.of("first_out", num_players=4), 12)
+    while len(game.legal_actions()) < 2:
+        game.play(game.legal_actions()[0])
+    view, bot = game.view(game.turn), PimcBot(worlds=300)
+    chosen = bot.act(view, np.random.default_rng(0))
+    found = [bot.evaluate_cards(view, np.random.default_rng(seed)) for seed in range(60)]
+    assert (found[0][chosen].behind, found[0][chosen].behind_error) == (0, 0)
+    other = next(card for card in found[0] if card != chosen)
+    spread = np.std([one[other].payoff - one[chosen].payoff for one in found])
+    one = found[0][other]
+    assert one.behind == pytest.approx(one.payoff - found[0][chosen].payoff)
+    assert one.behind_error == pytest.approx(spread, rel=0.4)  # 60 draws: 5 standard errors
+    assert one.behind_error < np.hypot(one.payoff_error, found[0][chosen].payoff_error)
 
 
 def test_oracle__with_more_seats_wins_as_often_as_the_exact_best_response_to_greedy() -> None:

@@ -7,6 +7,7 @@ solver's lattice.
 from __future__ import annotations
 
 import itertools
+import pickle
 import random
 import subprocess
 import sys
@@ -18,10 +19,24 @@ import pytest
 from helpers import card_ids, choose_rules, play_random, random_moment, referee_of, referee_rules
 from referee import Referee, RefereeRules
 
+from devyatka_env.bots.ceiling import ceiling
 from devyatka_env.cards import to_mask
 from devyatka_env.game import DealError, Game
+from devyatka_env.records import States
 from devyatka_env.rules import PAYOFFS, PRESETS, Rules
-from devyatka_env.solver import Solution, TwoSeatTable, best_many, margin, solve, values_many, workspace
+from devyatka_env.solver import (
+    Solution,
+    TwoSeatTable,
+    best_many,
+    margin,
+    max_n,
+    max_n_values,
+    paranoid,
+    paranoid_values,
+    solve,
+    values_many,
+    workspace,
+)
 from devyatka_env.solver.lattice import BANKED, FEWER_PASSES, PLAIN, SHARED_BANK
 
 # --- the search ------------------------------------------------------------------------------------------------------
@@ -252,7 +267,7 @@ def test_values__do_not_depend_on_the_way_they_are_asked_for(index: int) -> None
         assert row == values
         assert np.array_equal(together[i], backwards[i], equal_nan=True)
         assert np.array_equal(together[i], values_many(moment.states, rules, work)[0], equal_nan=True)
-        assert table.value(moment.table_mask, moment.turn, moment.record["passes"]) == max(values.values())
+        assert table.value(moment.table_mask, moment.turn, moment.record["passes"][:2]) == max(values.values())
         top = [card for card, value in values.items() if value == max(values.values()) and card < rules.pass_action]
         assert card_ids(int(best[i])) == top
     assert (best_many(game.states, rules), np.isnan(values_many(game.states, rules)).all()) == (0, True)
@@ -407,7 +422,7 @@ def test_seconds__are_those_of_the_search_and_not_of_its_kernels(question: str) 
 def test_errors__rules_that_are_not_solved() -> None:
     with pytest.raises(ValueError, match=r"num_players=2, not 4.*paranoid.*max_n"):
         solve(Game.deal("first_out"))
-    with pytest.raises(ValueError, match="passes_count=True and cards_per_seat is not solved"):
+    with pytest.raises(ValueError, match=r"cards_per_seat is not solved.*`paranoid` and `max_n` .* are exact there"):
         solve(Game.deal(Rules.of("nine_each", num_players=2, payoff="bank", passes_count=True)))
     assert solve(Game.deal(Rules.of("bank", num_players=2, passes_count=True))).value != 0  # no deal of it is blocked
 
@@ -449,11 +464,122 @@ def test_errors__positions_of_another_table() -> None:
             whole.value(rules.deck.parse_mask(text), 0)
 
 
+@pytest.mark.parametrize("passes", [[], (5,), (1, 2, 3), (-1, -2), (0.0, 1.0), (0, 10**30), 5, "00", (True, False)])
+def test_table_value__takes_two_whole_numbers_of_passes(passes: Any) -> None:
+    table = TwoSeatTable.of(Game.deal("bank num_players=2"))
+    with pytest.raises(ValueError, match="passes must be two whole numbers from 0 to 255, not "):
+        table.value(1 << table.rules.opening_card, 0, passes)
+
+
+def test_table_value__refuses_what_is_no_table_or_turn() -> None:
+    table = TwoSeatTable.of(Game.deal("first_out num_players=2"))
+    for turn in (0.0, True, "0", None):
+        with pytest.raises(ValueError, match="turn must be 0 or 1, not"):
+            table.value(0, turn)  # type: ignore[arg-type]
+    for mask in ("9♦", 1.0, None):
+        with pytest.raises(ValueError, match="table_mask must be a bitboard"):
+            table.value(mask, 0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no position of this deal's table"):
+        table.value(table.rules.deck.mask, 0)  # both hands empty
+
+
+FOREIGN = {
+    "deck_52": "cards outside the deck of 36",
+    "nine_each": "hand sizes",
+}
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+@pytest.mark.parametrize("preset", FOREIGN)
+def test_errors__records_of_other_rules_are_refused_everywhere(preset: str, seats: int) -> None:
+    rules, game = Rules.of("first_out", num_players=seats), random_moment(Rules.of(preset, num_players=seats), 3)
+    states = np.concatenate([Game.deal(rules).states, game.states])
+    many: list[Any] = [max_n_values, paranoid_values, *([values_many, best_many] if seats == 2 else [])]
+    for ask in many:
+        with pytest.raises(ValueError, match=f"record 1 .*{FOREIGN[preset]}"):
+            ask(states, rules)
+    for solve_one in every_solver(seats):
+        with pytest.raises(ValueError, match=f"the record of the game .*{FOREIGN[preset]}"):
+            solve_one(Game(rules, game.states))
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+def test_errors__a_view_with_blank_hands_is_refused_everywhere(seats: int) -> None:
+    game = random_moment(Rules.of("first_out", num_players=seats), 3)
+    record = game.view(game.turn).record
+    many: list[Any] = [max_n_values, paranoid_values, *([values_many, best_many] if seats == 2 else [])]
+    for ask in many:
+        with pytest.raises(ValueError, match="record 0 lacks a hand"):
+            ask(record, game.rules)
+    for solve_one in every_solver(seats):
+        with pytest.raises(ValueError, match="the record of the game lacks a hand"):
+            solve_one(Game(game.rules, record))
+
+
+def every_solver(seats: int) -> list[Any]:
+    """What answers for a game."""
+    exact: list[Any] = [solve, TwoSeatTable.of] if seats == 2 else []
+    return [*exact, max_n, paranoid, lambda game: ceiling(game, 0, "greedy")]
+
+
+def damaged(game: Game, **changes: Any) -> States:
+    """The record of a game with some fields changed."""
+    states = game.states.copy()
+    for name, value in changes.items():
+        states[name] = value
+    return states
+
+
+def test_errors__records_that_contradict_themselves() -> None:
+    rules = Rules.of("first_out", num_players=2)
+    game = play_random(Game.deal(rules), random.Random(0), 8)
+    hands = game.states["hands"].copy()
+    twice = hands.copy()
+    twice[0, 1] = twice[0, 1] & (twice[0, 1] - np.uint64(1)) | hands[0, 0] & (~hands[0, 0] + np.uint64(1))
+    found = {
+        "no seat from 0 to 1": damaged(game, dealer=2),
+        "or a turn that is no seat": damaged(game, turn=5),
+        "after a seat went out": damaged(game, num_out=1),
+        "or was excluded": damaged(game, num_excluded=1),
+        "lacks a hand": damaged(game, hands=hands[:, ::-1]),
+        "other cards on the table": damaged(game, table=game.table_mask & (game.table_mask - 1)),
+        "a card in two places": damaged(game, hands=twice),
+    }
+    for message, states in found.items():
+        with pytest.raises(ValueError, match=f"record 0 .*{message}"):
+            values_many(states, rules)
+
+
+def test_values_many__takes_rules_as_text() -> None:
+    states = Game.deal("first_out num_players=2").states
+    for ask in (values_many, best_many, max_n_values, paranoid_values):
+        np.testing.assert_array_equal(
+            ask(states, "first_out num_players=2"), ask(states, Rules.of("first_out", num_players=2))
+        )
+
+
+def test_max_n__is_exact_where_two_seats_have_no_table() -> None:
+    """The bank goes to the seat with fewer passes: what one gains the other loses, so all values agree."""
+    rules = Rules.of("bank", num_players=2, passes_count=True, cards_per_seat=9, opening="left_of_dealer")
+    for seed in range(5):
+        game = Game.deal(rules, seed)
+        each, floor = max_n(game), paranoid(game)
+        assert each.values == pytest.approx(floor.values)
+        assert sum(each.payoffs) == pytest.approx(0)
+
+
+def test_solutions__have_a_hash_by_value() -> None:
+    game = Game.deal("first_out num_players=2")
+    for solve_one in (solve, max_n, paranoid):
+        found = solve_one(game)
+        assert {found: 1}[pickle.loads(pickle.dumps(found))] == 1
+
+
 def test_errors__records_that_cannot_be_read() -> None:
     rules = Rules.of(num_players=2)
     game = Game.deal(rules)
     for ask in (values_many, best_many):
-        with pytest.raises(ValueError, match="record 0 has 4 seats, not 2"):
+        with pytest.raises(ValueError, match="record 0 has 4 seats, the rules have 2"):
             ask(Game.deal("first_out").states, rules)
         with pytest.raises(ValueError, match="record 0 lacks a hand"):
             ask(game.view(game.turn).record, rules)

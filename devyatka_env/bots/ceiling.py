@@ -93,8 +93,8 @@ def ceiling(game: Game, seat: int, opponents: BotSpec | Sequence[BotSpec], *, ma
         max_states: positions with a choice that the search may take.
 
     Raises:
-        ValueError: no game; the deal is over; no such seat; a wrong number of opponents; one that is not deterministic
-            or does not play these rules; or ``max_states`` is no number from 1.
+        ValueError: no game; the deal is over; a hand is blank; no such seat; a wrong number of opponents; one that is
+            not deterministic or does not play these rules; or ``max_states`` is no number from 1.
         StateLimitError: more positions would be needed; most at two seats against a bot that reads the order of play.
         BotError: an opponent failed, or chose an illegal action or a foul.
     """

@@ -10,13 +10,15 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
+from devyatka_env.dealing import is_whole
+
 SEPARATOR = ":"
 _SWITCH = {"true": True, "false": False}
 # What a value may be. Of a union such as ``int | None`` the first of these counts.
 _TYPES: Mapping[type, tuple[str, Callable[[str], Any]]] = {
     bool: ("true or false", _SWITCH.__getitem__),
-    int: ("a whole number", int),
-    float: ("a number", float),
+    int: ("a whole number", lambda text: int(_plain(text))),
+    float: ("a number", lambda text: float(_plain(text))),
     str: ("a text", str),
 }
 
@@ -55,3 +57,25 @@ def read_parameters(name: str, factory: Callable[..., Any], words: Sequence[str]
         except (ValueError, KeyError) as error:
             raise ValueError(f"parameter {key} of bot {name} must be {form}, not {text!r}") from error
     return values
+
+
+def check_whole(name: str, value: object, low: int, high: int) -> int:
+    """A parameter that is a whole number in a range.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not is_whole(value) or not low <= value <= high:
+        raise ValueError(f"{name} must be a whole number from {low} to {high:,}, not {value!r}")
+    return int(value)
+
+
+def _plain(text: str) -> str:
+    """A number as everybody writes it: Python takes blanks around it and underscores in it, too.
+
+    Raises:
+        ValueError: it is written otherwise.
+    """
+    if not text.isascii() or "_" in text or text != text.strip():
+        raise ValueError(f"no plain number: {text!r}")
+    return text

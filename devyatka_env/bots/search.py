@@ -6,8 +6,9 @@ and then a card by chance: a *playout*.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from devyatka_env import engine
 from devyatka_env.belief import random_word, sample_worlds
 from devyatka_env.bots.base import Bot
 from devyatka_env.bots.best_response import best_ends
+from devyatka_env.bots.parameters import SEPARATOR, check_whole
 from devyatka_env.bots.scripted import SCRIPTED, GreedyBot, scripted_choice
 from devyatka_env.deals import Deals
 from devyatka_env.records import (
@@ -33,8 +35,9 @@ from devyatka_env.records import (
 )
 from devyatka_env.rules import MAX_PLAYERS, Rules
 from devyatka_env.solver import Workspace, workspace
-from devyatka_env.solver.lattice import check_rules
+from devyatka_env.solver.lattice import is_solved
 from devyatka_env.solver.lookup import ready, value_after
+from devyatka_env.solver.solution import check_states
 from devyatka_env.view import PlayerView
 
 Actions = NDArray[np.int64]
@@ -46,13 +49,17 @@ CHANCE = 0.1
 NOISE = 0.1
 # Worlds a decision. Beyond some hundred the choice hardly changes.
 WORLDS = 200
-# Consistent deals from which `reader` draws its worlds.
-CANDIDATES = 2000
+MAX_WORLDS = 100_000  # 300 bytes each; means are exact to some 0.003 then
+# Consistent deals from which `reader` draws one of its worlds.
+CANDIDATES_A_WORLD = 10
+MAX_CANDIDATES = CANDIDATES_A_WORLD * MAX_WORLDS
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # Columns of the sums over worlds, by card: the exact value (two seats), payoff and share of wins of the playouts, and
 # the squares of these two.
 _VALUE, _PAYOFF, _WIN, _PAYOFF2, _WIN2 = range(5)
+_PRODUCTS = 5  # from here on, by other card: this payoff times that of the other card in the same playout
+_COLUMNS = _PRODUCTS + MAX_CARDS
 
 
 @kernel
@@ -75,8 +82,9 @@ def _play_out(s: Any, r: Any, code: int, word: np.uint64) -> np.uint64:
 def _weigh(
     worlds: States, r: Any, work: Workspace, is_exact: bool, playouts: int, code: int, word: np.uint64, sums: Any
 ) -> None:
-    """Add up what each legal card of the seat on turn brings in each world (``sums [C, 5]``)."""
+    """Add up what each legal card of the seat on turn brings in each world (``sums [C, _COLUMNS]``)."""
     one = np.empty(1, STATE_DTYPE)
+    brought = np.empty((MAX_CARDS, playouts))
     payoffs = np.empty(MAX_PLAYERS)
     seat = np.int64(worlds[0].turn)
     for w in range(len(worlds)):
@@ -90,7 +98,7 @@ def _weigh(
             if is_exact:
                 sums[card, _VALUE] += value_after(worlds[w], r, work, _ONE << np.uint64(card))
             state = start  # the same chances for every card
-            for _ in range(playouts):
+            for k in range(playouts):
                 one[0] = worlds[w]
                 s = one[0]
                 engine.step(s, r, card)
@@ -104,6 +112,23 @@ def _weigh(
                 sums[card, _WIN] += win
                 sums[card, _PAYOFF2] += payoffs[seat] ** 2
                 sums[card, _WIN2] += win**2
+                brought[card, k] = payoffs[seat]
+        _add_products(worlds[w].legal, brought, sums)
+
+
+@kernel
+def _add_products(legal: np.uint64, brought: Any, sums: Any) -> None:
+    """Add up the products of payoffs ``[C, playouts]``, from which the errors of differences follow."""
+    left = legal
+    while left:
+        card = np.int64(lowest(left))
+        left &= left - _ONE
+        others = legal
+        while others:
+            other = np.int64(lowest(others))
+            others &= others - _ONE
+            for k in range(brought.shape[1]):
+                sums[card, _PRODUCTS + other] += brought[card, k] * brought[other, k]
 
 
 @kernel
@@ -207,7 +232,7 @@ def _search_states(
 ) -> None:
     """Choose exactly for every two-seat record with both hands in it."""
     r = rules[0]
-    sums = np.empty((MAX_CARDS, 5))
+    sums = np.empty((MAX_CARDS, _COLUMNS))
     for i in range(len(states)):
         s = states[i]
         actions[i] = np.int64(lowest(s.legal) if s.legal else r.num_cards)
@@ -226,6 +251,8 @@ class CardEstimate:
         payoff_error: its standard error.
         win: mean share of place 1.
         win_error: its standard error.
+        behind: mean payoff less that of the card that the bot lays, playout by playout; 0 for that card itself.
+        behind_error: its standard error.
         value: mean exact value at two seats (`devyatka_env.solver.solve`); ``None`` where there is none.
     """
 
@@ -233,18 +260,9 @@ class CardEstimate:
     payoff_error: float
     win: float
     win_error: float
+    behind: float
+    behind_error: float
     value: float | None
-
-
-def _is_solved(rules: Rules) -> bool:
-    """Whether the exact solver takes these rules."""
-    if rules.num_players != 2:
-        return False
-    try:
-        check_rules(rules)
-    except ValueError:
-        return False
-    return True
 
 
 def _deals_all_cards(rules: Rules) -> bool:
@@ -252,19 +270,24 @@ def _deals_all_cards(rules: Rules) -> bool:
 
 
 class _SearchBot(Bot):
-    """What the searching bots share: their playouts, and their memory for exact values."""
+    """What the searching bots share: their playouts, and their memory for exact values.
 
-    def __init__(self, playout: str = GreedyBot.name) -> None:
+    Attributes:
+        playout: name of the scripted bot that plays on.
+    """
+
+    def __init__(self, playout: str = GreedyBot.name, parameter: str = "playout") -> None:
         names = [bot.name for bot in SCRIPTED]
         if playout not in names:
-            raise ValueError(f"playout must be one of {', '.join(names)}, not {playout!r}")
+            raise ValueError(f"{parameter} must be one of {', '.join(names)}, not {playout!r}")
+        self.playout = playout
         self._code = names.index(playout)
         self._works: dict[str, Workspace] = {}
         self._unsolved = workspace(Rules.of("first_out", num_players=2, num_suits=2, ranks="89T"))
 
     def _work(self, rules: Rules) -> tuple[Workspace, bool]:
         """Memory for exact values, and whether these rules have them."""
-        if not _is_solved(rules):
+        if not is_solved(rules):
             return self._unsolved, False
         if rules.fingerprint not in self._works:
             self._works[rules.fingerprint] = workspace(rules)
@@ -284,18 +307,31 @@ class PimcBot(_SearchBot):
     cards it takes the one of the best playouts, so it sets traps in a lost deal.
 
     Args:
-        worlds: deals sampled a decision.
-        playout: the scripted bot that plays on.
+        worlds: deals sampled a decision, 1 to `MAX_WORLDS`; an attribute, too.
+        playout: the scripted bot that plays on; an attribute, too.
     """
 
     name = "pimc"
 
     def __init__(self, worlds: int = WORLDS, playout: str = GreedyBot.name) -> None:
         super().__init__(playout)
-        if worlds < 1:
-            raise ValueError(f"worlds must be at least 1, not {worlds}")
-        self._worlds = worlds
-        self._candidates = 0
+        self.worlds = check_whole("worlds", worlds, 1, MAX_WORLDS)
+
+    @property
+    def candidates(self) -> int:
+        """Deals from which the worlds are drawn by weight; 0: each deal is drawn for itself."""
+        return 0
+
+    def with_worlds(self, worlds: int) -> Self:
+        """The same bot with another number of worlds, which its name tells.
+
+        Raises:
+            ValueError: no number that this bot takes.
+        """
+        other = copy.copy(self)
+        other.worlds = check_whole("worlds", worlds, 1, MAX_WORLDS)
+        other.name = f"{self.name}{SEPARATOR}worlds={worlds}"
+        return other
 
     def act_batch(self, views: States, rules: Rules, words: Words) -> Actions:
         """Choose for every view record.
@@ -308,10 +344,10 @@ class PimcBot(_SearchBot):
     def _search(self, views: States, rules: Rules, words: Words) -> tuple[Actions, NDArray[np.float64]]:
         work, is_exact = self._work(rules)
         alone = is_exact and _deals_all_cards(rules)  # one deal agrees; all worlds are playouts of it
-        num_worlds, playouts = (1, self._worlds) if alone else (self._worlds, 1)
+        num_worlds, playouts = (1, self.worlds) if alone else (self.worlds, 1)
         actions = np.empty(len(views), np.int64)
-        sums = np.zeros((MAX_CARDS, 5))
-        candidates = 0 if alone else self._candidates
+        sums = np.zeros((MAX_CARDS, _COLUMNS))
+        candidates = 0 if alone else self.candidates
         shape = (is_exact, num_worlds, candidates, playouts, self._code)
         bad = call(_search_views, views, rules_record(rules), work, *shape, words, actions, sums)
         if bad >= 0:
@@ -336,18 +372,22 @@ class PimcBot(_SearchBot):
             raise ValueError(f"seat {view.seat} is not on turn, {turn}: {view!r}")
         if view.legal_mask.bit_count() < 2:
             raise ValueError(f"seat {view.seat} has no choice to search: {view!r}")
-        _, sums = self._search(view.record, view.rules, np.array([random_word(rng)]))
+        actions, sums = self._search(view.record, view.rules, np.array([random_word(rng)]))
         _, is_exact = self._work(view.rules)
-        n = self._worlds
+        n = self.worlds
         in_worlds = 1 if is_exact and _deals_all_cards(view.rules) else n
-        found = {}
+        laid, found = int(actions[0]), {}
         for card in view.legal_actions():
-            value, payoff, win, payoff2, win2 = (sums[card] / n).tolist()
+            value, payoff, win, payoff2, win2 = (sums[card, :_PRODUCTS] / n).tolist()
+            behind = payoff - float(sums[laid, _PAYOFF]) / n
+            squares = sums[card, _PAYOFF2] + sums[laid, _PAYOFF2] - 2 * sums[card, _PRODUCTS + laid]
             found[card] = CardEstimate(
                 payoff=payoff,
                 payoff_error=(max(payoff2 - payoff**2, 0) / n) ** 0.5,
                 win=win,
                 win_error=(max(win2 - win**2, 0) / n) ** 0.5,
+                behind=behind,
+                behind_error=(max(float(squares) / n - behind**2, 0) / n) ** 0.5,
                 value=value * n / in_worlds if is_exact else None,
             )
         return found
@@ -362,19 +402,34 @@ class ReaderBot(PimcBot):
 
     Args:
         worlds: deals drawn a decision.
-        candidates: deals they are drawn from.
+        candidates: deals they are drawn from, ``worlds`` or more; ``None`` for ten times as many.
         model: the scripted bot that the others are taken for; one that uses no randomness.
     """
 
     name = "reader"
 
-    def __init__(self, worlds: int = WORLDS, candidates: int = CANDIDATES, model: str = GreedyBot.name) -> None:
-        super().__init__(worlds, model)
+    def __init__(self, worlds: int = WORLDS, candidates: int | None = None, model: str = GreedyBot.name) -> None:
+        _SearchBot.__init__(self, model, "model")
+        self.worlds = check_whole("worlds", worlds, 1, MAX_WORLDS)
         if not SCRIPTED[self._code].deterministic:
             raise ValueError(f"model must be a bot that uses no randomness, not {model!r}")
-        if candidates < worlds:
-            raise ValueError(f"candidates must be at least worlds ({worlds}), not {candidates}")
-        self._candidates = candidates
+        self._told = None if candidates is None else check_whole("candidates", candidates, 1, MAX_CANDIDATES)
+        self._check_candidates()
+
+    @property
+    def candidates(self) -> int:
+        """Deals from which the worlds are drawn by weight."""
+        return CANDIDATES_A_WORLD * self.worlds if self._told is None else self._told
+
+    def with_worlds(self, worlds: int) -> Self:
+        """As of `PimcBot`; ``candidates`` follow unless they were told."""
+        other = super().with_worlds(worlds)
+        other._check_candidates()
+        return other
+
+    def _check_candidates(self) -> None:
+        if self.candidates < self.worlds:
+            raise ValueError(f"candidates must be at least worlds ({self.worlds}), not {self.candidates}")
 
 
 class OracleBot(_SearchBot):
@@ -392,13 +447,19 @@ class OracleBot(_SearchBot):
 
     def __init__(self, worlds: int = 50) -> None:
         super().__init__()
-        if worlds < 1:
-            raise ValueError(f"worlds must be at least 1, not {worlds}")
-        self._playouts = worlds
+        self._playouts = check_whole("worlds", worlds, 1, MAX_WORLDS)
         self._greedy = GreedyBot()
 
     def act_batch(self, views: States, rules: Rules, words: Words) -> Actions:
-        """Choose for every record; all hands are in them."""
+        """Choose for every record; all hands are in them.
+
+        Raises:
+            ValueError: one is a view with hands blanked, or not of these rules.
+        """
+        try:
+            check_states(views, rules)
+        except ValueError as error:
+            raise ValueError(f"oracle needs all hands: {error}") from error
         work, is_exact = self._work(rules)
         if not is_exact:
             return self._respond(views, rules)
@@ -416,4 +477,4 @@ class OracleBot(_SearchBot):
         return np.where(states["legal"] == 0, rules.pass_action, laid).astype(np.int64)
 
 
-__all__ = ["CANDIDATES", "CHANCE", "NOISE", "WORLDS", "CardEstimate", "OracleBot", "PimcBot", "ReaderBot"]
+__all__ = ["CHANCE", "MAX_WORLDS", "NOISE", "WORLDS", "CardEstimate", "OracleBot", "PimcBot", "ReaderBot"]

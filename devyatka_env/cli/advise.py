@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots import make_bot
+from devyatka_env.bots import BotError, make_bot
 from devyatka_env.bots.base import Bot
 from devyatka_env.cards import iter_mask
 from devyatka_env.cli.screen import columns, paragraph, payoff_words, signed, width
 from devyatka_env.cli.shared import BOTS_HELP, RULES_HELP, Commands, set_threads
-from devyatka_env.rules import DEFAULT_PRESET
+from devyatka_env.cli.solve import check_seats
+from devyatka_env.rules import DEFAULT_PRESET, Rules
 from devyatka_env.view import PlayerView
 
 if TYPE_CHECKING:
@@ -56,14 +58,25 @@ def run(options: argparse.Namespace) -> int:
     from devyatka_env.belief import Belief
     from devyatka_env.bots import PimcBot
     from devyatka_env.evaluation.advice import advise
-    from devyatka_env.seen import left_open, passes_known, read_seen
+    from devyatka_env.seen import MustPassError, left_open, passes_known, read_seen
 
-    view = read_seen(options.seen, options.rules)
-    bot = make_bot(options.bot)
-    guesses = _guesses(bot, left_open(options.seen, options.rules))
+    try:
+        view = read_seen(options.seen, options.rules)
+    except MustPassError as error:  # that is an answer, too
+        view = error.view
+    check_seats(options.rules, view.num_players)
+    bot, belief = make_bot(options.bot), Belief(view)
+    guesses = _guesses(bot, left_open(options.seen, options.rules), belief) if view.legal_mask else []
     set_threads(1)
-    advice = advise(view, options.bot if isinstance(bot, PimcBot) else bot, options.worlds, options.seed)
-    belief = Belief(view)
+    advice = None
+    try:
+        if view.legal_mask:
+            advice = advise(view, options.bot if isinstance(bot, PimcBot) else bot, options.worlds, options.seed)
+    except BotError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if not view.legal_mask:
+        view = PlayerView(view.record, Rules.of(options.rules, num_players=view.num_players), 0)  # as they were given
     passes = _passes_note(view, belief, passes_known(options.seen, options.rules))
     if options.json:
         content = _content(view, belief, advice, [*guesses, *passes])
@@ -73,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _guesses(bot: Bot, left_open: Sequence[str]) -> list[str]:
+def _guesses(bot: Bot, left_open: Sequence[str], belief: Belief) -> list[str]:
     """A warning where the text leaves open what the bot may look at.
 
     Raises:
@@ -83,7 +96,8 @@ def _guesses(bot: Bot, left_open: Sequence[str]) -> list[str]:
     from devyatka_env.bots.scripted import scripted_code
 
     missing = " and ".join(f"`{field}`" for field in left_open)
-    if left_open and isinstance(bot, ReaderBot):
+    is_known = belief.view.num_players == 2 and belief.count == 1  # it has nothing to read and plays as pimc
+    if left_open and isinstance(bot, ReaderBot) and not is_known:
         raise ValueError(f"bot {bot.name} reads the whole course of the deal: tell {missing}, too, or ask pimc")
     if isinstance(bot, PimcBot) or scripted_code(bot) >= 0:
         return []  # they look at neither
@@ -109,7 +123,7 @@ def _passes_note(view: PlayerView, belief: Belief, known: str) -> list[str]:
 
 
 def _report(
-    view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence[str], passes: Sequence[str]
+    view: PlayerView, belief: Belief, advice: Advice | None, guesses: Sequence[str], passes: Sequence[str]
 ) -> list[str]:
     n, deck = view.num_players, view.rules.deck
     seats = "the other seat is 1" if n == 2 else f"the other seats are 1 to {n - 1}, clockwise from you"
@@ -117,20 +131,25 @@ def _report(
     deals = f"{belief.count:,} deals agree with what you see; this table takes all as equally likely."
     if belief.count == 1:
         deals = "Only one deal agrees with what you see."
-    lays = f"{advice.bot} lays {deck.cards[advice.card]}"
-    if len(advice.payoff) == 1:
-        lays = f"Only {deck.cards[advice.card]} fits: there is nothing to choose"
-    meaning = f"payoff: {payoff_words(view.rules.payoff, n)}. wins: place 1."
     parts = [
         paragraph(f"{view.rules}: you are on turn, {seats}"),
-        [lays],
-        _table(view, advice),
-        [line for words in (meaning, *advice.notes, *guesses) for line in paragraph(words)],
+        *([["Nothing that you hold fits: you must pass"]] if advice is None else _advised(view, advice, guesses)),
         paragraph(f"{fits} {deals}"),
         _grid(view, belief),
         *map(paragraph, passes),
     ]
     return [line for part in parts for line in (*part, "")][:-1]
+
+
+def _advised(view: PlayerView, advice: Advice, guesses: Sequence[str]) -> list[list[str]]:
+    """The card, the figures and what they mean."""
+    cards = view.rules.deck.cards
+    lays = f"{advice.bot} lays {cards[advice.card]}"
+    if len(advice.payoff) == 1:
+        lays = f"Only {cards[advice.card]} fits: there is nothing to choose"
+    meaning = f"payoff: {payoff_words(view.rules.payoff, view.num_players)}. wins: place 1."
+    notes = [line for words in (meaning, *advice.notes, *guesses) for line in paragraph(words)]
+    return [[lays], _table(view, advice), notes]
 
 
 def _table(view: PlayerView, advice: Advice) -> list[str]:
@@ -199,15 +218,25 @@ def _percent(chance: float) -> str:
     return "<1" if chance < 0.005 else str(min(round(100 * chance), 99))
 
 
-def _content(view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence[str]) -> dict[str, Any]:
-    """The same as JSON values."""
+def _content(view: PlayerView, belief: Belief, advice: Advice | None, guesses: Sequence[str]) -> dict[str, Any]:
+    """The same as JSON values; a seat that must pass is advised ``-``."""
     cards = view.rules.deck.cards
+    unseen = iter_mask(view.unseen_mask)
+    beliefs = {
+        "deals": belief.count,
+        "holders": {str(cards[card]): belief.marginals[1:, card].tolist() for card in unseen},
+    }
+    if advice is None:
+        return {"rules": view.rules.to_dict(), "advice": "-", "cards": [], "notes": [*guesses], **beliefs}
     rows = []
     for card, payoff in advice.payoff.items():
         win = advice.win[card]
         row: dict[str, Any] = {"card": str(cards[card])}
         row |= {"value": advice.value[card]} if advice.value else {}
         row |= {"payoff": payoff.mean, "payoff_ci95": [payoff.low, payoff.high]}
+        if card in advice.behind:
+            behind = advice.behind[card]
+            row |= {"against": behind.mean, "against_ci95": [behind.low, behind.high]}
         rows.append(row | {"win": win.mean, "win_ci95": [win.low, win.high]})
     return {
         "rules": view.rules.to_dict(),
@@ -217,6 +246,5 @@ def _content(view: PlayerView, belief: Belief, advice: Advice, guesses: Sequence
         "worlds": next(iter(advice.payoff.values())).count,
         "cards": rows,
         "notes": [*advice.notes, *guesses],
-        "deals": belief.count,
-        "holders": {str(cards[card]): belief.marginals[1:, card].tolist() for card in iter_mask(view.unseen_mask)},
+        **beliefs,
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devyatka_env.cards import CardTextError, iter_mask
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from devyatka_env.solver import Solution
 
 POSITION_FORM = "rules | dealer N | hands | cards laid so far"
+EXAMPLE = "first_out num_players=2 num_suits=2 ranks=789TJ | dealer 1 | 7♣ 9♣ 7♦ J♦ 10♣ / 8♣ J♣ 9♦ 8♦ 10♦ | 9♦ 9♣ 8♦ 7♦"
 
 
 def add(commands: Commands) -> None:
@@ -40,18 +42,21 @@ def add(commands: Commands) -> None:
         description="The exact value of every card that the seat on turn may lay, all hands being open, with the reason"
         " and the line of best play. At two seats with the whole pack dealt that is the truth about the deal: who sees"
         " one hand knows the other.",
-        epilog=f"A position is '{POSITION_FORM}' (what `Game.position` gives), or the hands of a fresh deal alone, with"
-        " '/' between the seats. Cards: 9♦, 9D, TD, 10h; in Russian Дп, 10б.",
+        epilog=f"A position is '{POSITION_FORM}' (what `Game.position` gives, and the screen's last line), such as"
+        f" '{EXAMPLE}': the hands as dealt, seat 0 first, with '/' between the seats, then all cards laid since, in"
+        " order; '-' is a pass, where the rules have passes told (explicit_pass). Or give the hands of a fresh deal"
+        " alone. Cards: 9♦, 9D, TD, 10h; in Russian Дп, 10б.",
     )
     parser.add_argument("position", nargs="?", help="the position or the hands")
     parser.add_argument("--seed", type=int, help="solve a random deal of this seed instead")
     parser.add_argument("--index", type=int, help="number of the deal (0); with --seed")
     parser.add_argument("--seats", type=int, help="number of seats, 2 to 6 (default: 4); with --seed")
     parser.add_argument("--rules", help=f"{RULES_HELP} (first_out); not for a position, which names its own")
+    parser.add_argument("--after", metavar="CARDS", help="cards to lay first, in order, such as '9♦ 8♦'")
     parser.add_argument(
         "--max-states",
         type=int,
-        help="positions that a search of 3 or more seats may keep, 100 bytes each (10 million)",
+        help="positions that a search may keep, 100 bytes each (10 million); for 3 or more seats",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -62,6 +67,10 @@ def run(options: argparse.Namespace) -> int:
     from devyatka_env.effects import effect_of
 
     game, origin = _game(options)
+    if options.after is not None:
+        for word in options.after.split():
+            game.play(word)
+        origin += f" after {options.after}"
     answer = _answer(game, options.max_states)
     effects = {action: effect_of(game, action) for action in game.legal_actions()}
     if options.json:
@@ -87,6 +96,7 @@ def _game(options: argparse.Namespace) -> tuple[Game, str]:
             f"give a position ('{POSITION_FORM}' or hands with '/' between them), or a deal by --seed N"
         )  # fmt: skip
     if dealt:
+        check_seats(options.rules, options.seats)
         seats = {} if options.seats is None else {"num_players": options.seats}
         rules = Rules.of(options.rules or DEFAULT_PRESET, **seats)
         seed, index = options.seed or 0, options.index or 0
@@ -99,8 +109,23 @@ def _game(options: argparse.Namespace) -> tuple[Game, str]:
     hands = text.split("/")
     if len(hands) < 2:
         raise ValueError(f"a position is '{POSITION_FORM}', or hands with '/' between the seats, not {text!r}")
+    check_seats(options.rules, len(hands))
     rules = Rules.of(options.rules or DEFAULT_PRESET, num_players=len(hands))
     return Game.from_hands(rules, [_hand(hand, seat, rules) for seat, hand in enumerate(hands)]), "given hands"
+
+
+def check_seats(rules: str | None, seats: int | None) -> None:
+    """Refuse rules that name another number of seats than is given.
+
+    Raises:
+        ValueError: they do.
+    """
+    if rules is None or seats is None:
+        return
+    words = Path(rules).read_text(encoding="utf-8") if rules.endswith((".yaml", ".yml")) else rules
+    told = Rules.of(rules).num_players
+    if "num_players" in words and told != seats:
+        raise ValueError(f"--rules has num_players={told}, but {seats} seats are given")
 
 
 def _hand(text: str, seat: int, rules: Rules) -> int:
@@ -129,18 +154,20 @@ def _answer(game: Game, max_states: int | None) -> _Answer:
     """Solve.
 
     Raises:
-        ValueError: the deal is over; or more than ``max_states`` positions are needed, by default the solver's limit.
+        ValueError: the deal is over; ``max_states`` is given where nothing is searched; or more than that many
+            positions are needed, by default the solver's limit.
     """
     from devyatka_env.solver import StateLimitError
+    from devyatka_env.solver.lattice import is_solved
     from devyatka_env.solver.open_hands import MAX_STATES
 
     if game.is_over:
         raise ValueError("the deal is over: there is nothing left to solve")
-    if game.num_players == 2:
-        return _two_seats(game)
+    if max_states is not None and is_solved(game.rules):
+        raise ValueError("--max-states is for searches; two seats are solved without one: leave it out")
     limit = MAX_STATES if max_states is None else max_states
     try:
-        return _more_seats(game, limit)
+        return _two_seats(game, limit) if game.num_players == 2 else _more_seats(game, limit)
     except StateLimitError as error:
         raise ValueError(
             f"more than {limit:,} positions are needed: allow more by --max-states (some 100 bytes of memory each), or"
@@ -148,10 +175,13 @@ def _answer(game: Game, max_states: int | None) -> _Answer:
         ) from error
 
 
-def _two_seats(game: Game) -> _Answer:
-    from devyatka_env.solver import solve
+def _two_seats(game: Game, limit: int) -> _Answer:
+    """Exact in any case: what one seat gains the other loses, so max^n is best play, where the solver has no table."""
+    from devyatka_env.solver import max_n, solve
+    from devyatka_env.solver.lattice import is_solved
 
-    exact, rules = solve(game), game.rules
+    rules = game.rules
+    exact = solve(game) if is_solved(rules) else max_n(game, max_states=limit)
     meaning = [f"value: what best play of both seats gives seat {game.turn}: {_two_seat_words(game)}."]
     if rules.cards_per_seat is not None and 2 * rules.cards_per_seat < rules.deck.num_cards:
         meaning.append(
@@ -230,7 +260,7 @@ def _reason(reason: str) -> str:
 
 
 def _report(game: Game, origin: str, answer: _Answer, effects: Mapping[int, Effect]) -> list[str]:
-    parts = [
+    parts: Sequence[list[str]] = [
         paragraph(f"{game.rules}, dealer {game.dealer}, {origin}"),
         _holders(game),
         _seats(game),
@@ -242,7 +272,8 @@ def _report(game: Game, origin: str, answer: _Answer, effects: Mapping[int, Effe
     costs = [
         f"{name}: {plural(count, 'position')} in {seconds:.3f} s" for name, (count, seconds) in answer.cost.items()
     ]
-    return [line for part in (*parts, flow(costs)) for line in (*part, "")][:-1]
+    parts = (*parts, flow(costs), paragraph(game.position))
+    return [line for part in parts for line in (*part, "")][:-1]
 
 
 def _holders(game: Game) -> list[str]:

@@ -49,6 +49,19 @@ from devyatka_env.seen.fields import FIELDS, NOTHING, Seen, SeenTextError, read_
 from devyatka_env.view import PlayerView
 
 
+class MustPassError(SeenTextError):
+    """A text whose writer is on turn and has nothing to lay.
+
+    Attributes:
+        view: what it sees before it passes, under its rules with ``explicit_pass=True``: with automatic passes no
+            seat is ever on turn at such a moment.
+    """
+
+    def __init__(self, message: str, view: PlayerView) -> None:
+        super().__init__(message)
+        self.view = view
+
+
 def read_seen(text: str, rules: Rules | str = DEFAULT_PRESET) -> PlayerView:
     """The view of seat 0, which is on turn, from a text of the module's form.
 
@@ -58,6 +71,7 @@ def read_seen(text: str, rules: Rules | str = DEFAULT_PRESET) -> PlayerView:
 
     Raises:
         SeenTextError: it cannot be read, or no deal can have led to it; the message names the field and the words.
+        MustPassError: nothing in the hand fits, so there is no card to think about.
         RulesError: rules that cannot be played.
     """
     seen = read_fields(text, Rules.of(rules))
@@ -65,14 +79,16 @@ def read_seen(text: str, rules: Rules | str = DEFAULT_PRESET) -> PlayerView:
     check_seats(seen)
     check_opening(seen)
     check_order(seen)
-    deck = seen.rules.deck
     fits = fitting(seen.rules, seen.table, any_starter=seen.may_open_with_any)
     check_cannot(seen, fits)
     past = past_of(seen)
-    if not seen.hand & fits:
-        raise SeenTextError(f"hand: none of {deck.text(seen.hand)} fits ({deck.text(fits)} would): you must pass")
-    view = PlayerView(_record(seen, past, seen.hand & fits), seen.rules, 0)
+    is_stuck = not seen.hand & fits
+    rules = Rules.of(seen.rules, explicit_pass=True) if is_stuck else seen.rules
+    view = PlayerView(_record(seen, past, seen.hand & fits), rules, 0)
     _check_belief(view, "cannot" if any(seen.cannot) else "passes")
+    if is_stuck:
+        deck = seen.rules.deck
+        raise MustPassError(f"hand: none of {deck.text(seen.hand)} fits ({deck.text(fits)} would): you must pass", view)
     return view
 
 
@@ -193,4 +209,4 @@ def _padded(values: Sequence[int], length: int = MAX_PLAYERS) -> tuple[int, ...]
     return tuple(values) + (0,) * (length - len(values))
 
 
-__all__ = ["FIELDS", "SeenTextError", "format_seen", "left_open", "passes_known", "read_seen"]
+__all__ = ["FIELDS", "MustPassError", "SeenTextError", "format_seen", "left_open", "passes_known", "read_seen"]

@@ -114,6 +114,12 @@ def workspace(rules: Rules) -> Workspace:
     return Workspace(lattice, np.zeros(size ** (rules.num_suits - 1) * 2 * (size + _VECTOR), units))
 
 
+def is_solved(rules: Rules) -> bool:
+    """Whether the two-seat solver takes these rules (`check_rules`)."""
+    past_counts = rules.payoff == "bank" and rules.passes_count and rules.cards_per_seat is not None
+    return rules.num_players == 2 and not past_counts
+
+
 def check_rules(rules: Rules) -> None:
     """Refuse what the two-seat solver does not solve.
 
@@ -125,11 +131,12 @@ def check_rules(rules: Rules) -> None:
             f"the two-seat solver needs num_players=2, not {rules.num_players}: with more seats, `paranoid` and"
             " `max_n` of devyatka_env.solver give open-hands values"
         )
-    if rules.payoff == "bank" and rules.passes_count and rules.cards_per_seat is not None:
+    if not is_solved(rules):
         raise ValueError(
             "payoff=bank with passes_count=True and cards_per_seat is not solved: when a deal is blocked, the passes so"
             " far of both seats decide who takes the bank and how much is in it, so a position has no value of its own;"
-            " set passes_count=False, or another payoff"
+            " `paranoid` and `max_n` of devyatka_env.solver are exact there, too; or set passes_count=False, or another"
+            " payoff"
         )
 
 

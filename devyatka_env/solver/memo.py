@@ -116,10 +116,12 @@ def check_limit(max_states: int) -> None:
     """Refuse what is no number of positions.
 
     Raises:
-        ValueError: not a whole number from 1.
+        ValueError: not a whole number from 1 to 2**63 - 1, which the meter holds.
     """
     if not is_whole(max_states) or max_states < 1:
         raise ValueError(f"max_states must be a whole number, at least 1, not {max_states!r}")
+    if max_states >= 2**63:
+        raise ValueError(f"max_states must be at most 2**63 - 1, not {max_states!r}")
 
 
 def new_meter(max_states: int) -> Meter:

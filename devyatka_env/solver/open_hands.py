@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from devyatka_env.dealing import is_whole
 from devyatka_env.game import Game
-from devyatka_env.records import STATE_DTYPE, States, call, rules_record
+from devyatka_env.records import States, call, rules_record
 from devyatka_env.rules import Rules
 from devyatka_env.solver.memo import LIMIT, USED, empty_table, limit_error, new_meter
 from devyatka_env.solver.searches import EVERYBODY, Values, payoffs_many, prefers
-from devyatka_env.solver.solution import Solution, check_game, small_deal
+from devyatka_env.solver.solution import Solution, check_game, check_states, small_deal
 
 # Positions that one search may keep: 1 GB. Max^n from the opening takes most: with 36 cards up to some 500,000, with 52
 # cards up to 6 million (10 seconds); only `win` takes less.
@@ -60,7 +60,7 @@ class MaxN(Solution):
     """
 
     payoffs: tuple[float, ...]
-    payoffs_by_action: Mapping[int, tuple[float, ...]]
+    payoffs_by_action: Mapping[int, tuple[float, ...]] = field(hash=False)
 
 
 # --- one deal --------------------------------------------------------------------------------------------------------
@@ -75,7 +75,8 @@ def paranoid(game: Game, seat: int | None = None, *, max_states: int = MAX_STATE
         max_states: positions with a choice that the search may keep, some 100 bytes each.
 
     Raises:
-        ValueError: no game, the deal is over, there is no such seat, or ``max_states`` is no number from 1.
+        ValueError: no game, the deal is over, a hand is blank, there is no such seat, or ``max_states`` is no number
+            from 1.
         StateLimitError: more positions would be needed.
     """
     check_game(game)
@@ -107,7 +108,7 @@ def max_n(game: Game, *, max_states: int = MAX_STATES) -> MaxN:
         max_states: positions with a choice that the search may keep, some 100 bytes each.
 
     Raises:
-        ValueError: no game, the deal is over, or ``max_states`` is no number from 1.
+        ValueError: no game, the deal is over, a hand is blank, or ``max_states`` is no number from 1.
         StateLimitError: more positions would be needed.
     """
     check_game(game)
@@ -189,13 +190,13 @@ def _load_kernels() -> None:
 
 
 def paranoid_values(
-    states: States, rules: Rules, seats: NDArray[np.integer] | None = None, *, max_states: int = MAX_STATES
+    states: States, rules: Rules | str, seats: NDArray[np.integer] | None = None, *, max_states: int = MAX_STATES
 ) -> Values:
     """The paranoid value of every action in many records.
 
     Args:
         states: ``[B]`` of `records.STATE_DTYPE`, with all hands in them.
-        rules: the rule set of all of them.
+        rules: the rule set of all of them (as `Rules.of` takes it).
         seats: ``[B]``, whose payoff; ``None`` for the seats on turn.
         max_states: positions with a choice that the search of one record may keep.
 
@@ -203,10 +204,11 @@ def paranoid_values(
         ``float64 [B, C + 1]`` by action; NaN for actions that are not legal, and for finished deals.
 
     Raises:
-        ValueError: records of another dtype or number of seats, or seats that do not exist.
+        ValueError: records that are not of these rules, views, or seats that do not exist.
         StateLimitError: a record needs more positions; the message names it.
     """
-    _check(states, rules)
+    rules = Rules.of(rules)
+    check_states(states, rules)
     on = states["turn"] >= 0
     seats = states["turn"] if seats is None else np.asarray(seats)
     if seats.shape != states.shape or not ((seats[on] >= 0) & (seats[on] < rules.num_players)).all():
@@ -214,24 +216,15 @@ def paranoid_values(
     return _many(states, rules, seats.astype(np.int64), 1, max_states)[:, :, 0]
 
 
-def max_n_values(states: States, rules: Rules, *, max_states: int = MAX_STATES) -> Values:
+def max_n_values(states: States, rules: Rules | str, *, max_states: int = MAX_STATES) -> Values:
     """The max^n value of every action to the seat on turn in many records.
 
     Arguments, result and errors are those of `paranoid_values`.
     """
-    _check(states, rules)
+    rules = Rules.of(rules)
+    check_states(states, rules)
     payoffs = _many(states, rules, np.full(len(states), EVERYBODY), rules.num_players, max_states)
     return payoffs[np.arange(len(states)), :, states["turn"]]
-
-
-def _check(states: States, rules: Rules) -> None:
-    """Refuse what the kernels would misread."""
-    if states.dtype != STATE_DTYPE or states.ndim != 1:
-        raise ValueError(f"states must be an array [B] of STATE_DTYPE, not {states.dtype} of shape {states.shape}")
-    wrong = np.flatnonzero(states["num_players"] != rules.num_players)
-    if len(wrong):
-        seats = int(states["num_players"][wrong[0]])
-        raise ValueError(f"record {int(wrong[0])} has {seats} seats, the rules have {rules.num_players}")
 
 
 def _many(states: States, rules: Rules, seats: NDArray[np.int64], width: int, max_states: int) -> Values:

@@ -22,14 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env.cards import Card
+from devyatka_env.dealing import is_whole
 from devyatka_env.game import Game, Result
-from devyatka_env.records import STATE_DTYPE, States, call, kernel, rules_record
+from devyatka_env.records import States, call, kernel, rules_record
 from devyatka_env.rules import Rules
 from devyatka_env.solver.lattice import Workspace, check_rules, workspace
 from devyatka_env.solver.lookup import action_values, best_cards, cell_of, value_of
-from devyatka_env.solver.solution import Solution, check_game, small_deal
+from devyatka_env.solver.solution import Solution, check_game, check_states, small_deal
 
 Values = NDArray[np.float64]
+
+_MAX_PASSES = 255  # what a record holds
 
 
 @kernel
@@ -84,9 +87,13 @@ class TwoSeatTable:
         """The table of the positions that can follow a game's present one.
 
         Raises:
-            ValueError: no game, a finished one, or rules that are not solved.
+            ValueError: no game, a finished one, one with a blank hand, or rules that are not solved.
         """
         _prepare(game)
+        return cls._of(game)
+
+    @classmethod
+    def _of(cls, game: Game) -> TwoSeatTable:
         table = object.__new__(cls)
         table._fill(game)
         return table
@@ -110,10 +117,16 @@ class TwoSeatTable:
             passes: of each seat so far; they matter to ``bank``, and to ``passes_count`` when cards are out of play.
 
         Raises:
-            ValueError: no position of this table, or no such turn.
+            ValueError: no position of this table, no such turn, or passes that are not two numbers from 0 to 255.
         """
-        if turn not in (0, 1):
+        if not is_whole(turn) or turn not in (0, 1):
             raise ValueError(f"turn must be 0 or 1, not {turn!r}")
+        if not is_whole(table_mask):
+            raise ValueError(
+                f"table_mask must be a bitboard (`deck.parse_mask` makes one of a text), not {table_mask!r}"
+            )
+        if np.shape(passes) != (2,) or not all(is_whole(one) and 0 <= one <= _MAX_PASSES for one in passes):
+            raise ValueError(f"passes must be two whole numbers from 0 to {_MAX_PASSES}, not {passes!r}")
         if not 0 <= table_mask <= self.rules.deck.mask:
             raise ValueError(f"table bitboard {table_mask!r} has cards outside the deck of {self.rules.deck.num_cards}")
         table, then = table_mask, turn
@@ -124,7 +137,7 @@ class TwoSeatTable:
             table, then = opening, 1 - turn  # its one legal card
         counted = np.array(passes, np.int64)
         value = float(_look_up(self._work, self._record, np.uint64(table), then, counted))
-        if math.isnan(value):
+        if math.isnan(value) or not (self.hands[0] | self.hands[1]) & ~table:  # one seat goes out before the other
             shown = self.rules.deck.text(table_mask) or "empty"
             raise ValueError(f"no position of this deal's table: {shown}")
         return value if then == turn else 0.0 - value
@@ -138,6 +151,9 @@ class TwoSeatTable:
         check_game(game)
         if game.rules != self.rules or game.dealt_masks != self.hands:
             raise ValueError(f"the game is not of this table's deal and rules: {game.position}")
+        return self._values(game)
+
+    def _values(self, game: Game) -> dict[int, float]:
         self.value(game.table_mask, game.turn)  # refuses a position that the kernel would fill a new table for
         _values_many(game.states, self._record, self._work, self._row)
         row = self._row[0].tolist()
@@ -149,9 +165,13 @@ class TwoSeatTable:
         Raises:
             ValueError: as `values`.
         """
+        self.values(game)
+        return self._line(game)
+
+    def _line(self, game: Game) -> tuple[int, ...]:
         end = game.clone()
         while not end.is_over:
-            end.play(_best(self.values(end))[0])
+            end.play(_best(self._values(end))[0])
         return tuple(end.actions[len(game.actions) :])
 
 
@@ -161,18 +181,18 @@ def solve(game: Game) -> Solution:
     Values are those of the module: payoffs, and margins for ``cards`` and ``points``.
 
     Raises:
-        ValueError: no game; the deal is over; or rules that are not solved (`lattice.check_rules`), more than two seats
-            among them.
+        ValueError: no game; the deal is over; a hand is blank; or rules that are not solved (`lattice.check_rules`),
+            more than two seats among them.
     """
     _prepare(game)
     start = time.perf_counter()
-    table = TwoSeatTable.of(game)
-    values = table.values(game)
+    table = TwoSeatTable._of(game)
+    values = table._values(game)
     return Solution(
         value=max(values.values()),
         values=values,
         best=_best(values),
-        line=table.line(game),
+        line=table._line(game),
         states=table.positions,
         seconds=time.perf_counter() - start,
     )
@@ -189,9 +209,7 @@ def _prepare(game: Game) -> None:
 def _load_kernels(for_points: bool) -> None:
     """Load or compile the kernels, which are others for ``points``, whose units are wider."""
     game = small_deal("points" if for_points else "win")
-    table = object.__new__(TwoSeatTable)
-    table._fill(game)
-    table.line(game)
+    TwoSeatTable._of(game)._line(game)
 
 
 def margin(result: Result, seat: int, rules: Rules) -> float:
@@ -201,33 +219,35 @@ def margin(result: Result, seat: int, rules: Rules) -> float:
     return result.payoffs[seat]
 
 
-def values_many(states: States, rules: Rules, work: Workspace | None = None) -> Values:
+def values_many(states: States, rules: Rules | str, work: Workspace | None = None) -> Values:
     """The value of every action in many two-seat records.
 
     Args:
         states: ``[B]`` of `records.STATE_DTYPE`, with both hands in them; positions of one deal in playing order share
             one table.
-        rules: the rule set of all of them.
+        rules: the rule set of all of them (as `Rules.of` takes it).
         work: memory to use again, made by `workspace` for these rules; it keeps its last table between calls.
 
     Returns:
         ``float64 [B, C + 1]`` values to the seat on turn, by action; NaN for actions that are not legal.
 
     Raises:
-        ValueError: records of another dtype or number of seats, views, a workspace of other rules, or rules that are
-            not solved.
+        ValueError: records that are not of these rules, views, a workspace of other rules, or rules that are not
+            solved.
     """
+    rules = Rules.of(rules)
     work = _checked(states, rules, work)
     out = np.empty((len(states), rules.pass_action + 1))
     call(_values_many, np.ascontiguousarray(states), rules_record(rules), work, out)
     return out
 
 
-def best_many(states: States, rules: Rules, work: Workspace | None = None) -> NDArray[np.uint64]:
+def best_many(states: States, rules: Rules | str, work: Workspace | None = None) -> NDArray[np.uint64]:
     """The best legal cards in many two-seat records as bitboards ``uint64 [B]``; 0 for stuck seats and finished deals.
 
     Arguments and errors are those of `values_many`.
     """
+    rules = Rules.of(rules)
     work = _checked(states, rules, work)
     out = np.empty(len(states), np.uint64)
     call(_best_many, np.ascontiguousarray(states), rules_record(rules), work, out)
@@ -239,14 +259,7 @@ def _checked(states: States, rules: Rules, work: Workspace | None) -> Workspace:
     work = workspace(rules) if work is None else work
     if work.lattice["rules"][0] != int(rules.fingerprint, 16):
         raise ValueError(f"this workspace was made for other rules than {rules}")
-    if states.dtype != STATE_DTYPE or states.ndim != 1:
-        raise ValueError(f"states must be an array [B] of STATE_DTYPE, not {states.dtype} of shape {states.shape}")
-    seats = states["num_players"]
-    if (seats != 2).any():
-        raise ValueError(f"record {int(np.argmax(seats != 2))} has {int(seats[seats != 2][0])} seats, not 2")
-    blank = (states["turn"] >= 0) & (states["hands"][:, :2] == 0).any(axis=1)
-    if blank.any():
-        raise ValueError(f"record {int(np.argmax(blank))} lacks a hand: values need both, a view has but one")
+    check_states(states, rules)
     return work
 
 
