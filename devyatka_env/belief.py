@@ -309,16 +309,17 @@ def sample_worlds(s: Any, r: Any, viewer: int, word: np.uint64, worlds: States) 
 
     Returns False, and writes nothing, when the deal is over or no deal agrees with the record.
     """
+    # The record of an array does not keep it alive: numba frees `frames` after its last use, so that is the last line.
     frames = np.empty(1, HIDDEN_DTYPE)
     h = frames[0]
     ways = np.empty((frame(s, r, viewer, h), 4), np.uint64)
-    if h.size == 0:
-        return False
-    count_ways(h, ways)
-    if ways[h.size - 1, 2 * h.pending] | ways[h.size - 1, 2 * h.pending + 1] == _ZERO:
-        return False
-    make_worlds(s, r, h, ways, word, worlds)
-    return True
+    agrees = False
+    if h.size > 0:
+        count_ways(h, ways)
+        agrees = ways[h.size - 1, 2 * h.pending] | ways[h.size - 1, 2 * h.pending + 1] != _ZERO
+        if agrees:
+            make_worlds(s, r, h, ways, word, worlds)
+    return agrees and len(frames) == 1
 
 
 @kernel
