@@ -382,7 +382,7 @@ def test_evaluate__several_numbers_of_seats_end_in_a_summary(capsys: Capture) ->
 
 
 def test_evaluate__until_ci_stops_when_the_interval_is_narrow_enough(capsys: Capture) -> None:
-    assert run("greedy", "--against", "random", "--deals", "1000000", "--until-ci", "0.01", "--json", "out.json") == 0
+    assert run("greedy", "--against", "random", "--until-ci", "0.01", "--json", "out.json") == 0
     row = written()["candidates"][0]
     low, high = row["win_rate_ci95"]
     assert (high - low) / 2 <= 0.01
@@ -422,6 +422,7 @@ def test_replay__shows_the_games_of_a_deal_move_by_move(capsys: Capture) -> None
     [
         (["--deal", "20"], "deal must be 0 to 19, the deals that were played, not 20"),
         (["--deal", "-1"], "deal must be 0 to 19"),
+        (["--deal", "1", "--seats", "4,5"], "--replay shows one number of seats, not 4,5"),
         (["--deal", "1", "--seats", "5"], "out.json has tables of 4 seats, not of 5"),
         (["pimc", "--deal", "1"], "out.json has candidates greedy, random, not 'pimc'"),
     ],

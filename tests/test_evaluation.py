@@ -176,6 +176,27 @@ def test_adjusted_mean__of_what_never_varies_is_itself() -> None:
     assert row.adjusted.variance_ratio == 1
 
 
+def test_adjusted_mean__of_too_few_deals_has_no_interval() -> None:
+    (row,) = compare(["random"], "greedy", BASE, 3, adjust=20).evaluations
+    assert row.adjusted is not None
+    assert (row.adjusted.mean.low, row.adjusted.mean.high) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("adjust", [-1, 1.5])
+def test_compare__an_adjustment_that_is_no_number_of_times_is_refused(adjust: Any) -> None:
+    with pytest.raises(ValueError, match=f"adjust must be a whole number from 0, not {adjust}"):
+        compare(["random"], "greedy", BASE, 3, adjust=adjust)
+
+
+def test_compare__an_agent_that_exits_is_named_like_one_that_fails() -> None:
+    def leaves(view: PlayerView, rng: np.random.Generator) -> int:
+        raise SystemExit(5)
+
+    first, last = compare([leaves, RandomBot()], "greedy", BASE, 20).evaluations
+    assert first.failure is not None
+    assert (first.failure.bot, first.failure.deal, last.deals) == ("leaves", 0, 20)
+
+
 def test_estimate__prints_its_mean_and_half_width() -> None:
     assert str(Estimate(0.25, 0.2, 0.3, 100)) == "0.2500 ± 0.0500"
 

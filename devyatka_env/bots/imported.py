@@ -32,8 +32,9 @@ def import_bot(spec: str) -> Bot:
     if isinstance(found, type):
         try:
             found = found()
-        except TypeError as error:
-            raise ValueError(f"bot {spec!r}: {attribute} must be made without arguments ({error})") from error
+        except Exception as error:  # whatever the user's class raises
+            why = f"{type(error).__name__}: {error}"
+            raise ValueError(f"bot {spec!r}: {attribute}() fails, made without arguments ({why})") from error
     act = getattr(found, "act", found)  # an object may have the method without being a Bot
     if not callable(act):
         raise ValueError(f"bot {spec!r} is {found!r}: give a Bot, its class, or a function (view, rng) -> action")

@@ -138,7 +138,7 @@ def _ask(games: Deals, bot: Bot, which: Index, move_seconds: float | None) -> No
         start = time.perf_counter()
         try:
             answers.append(bot.act_batch(views[part], games.rules, words[part]))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failure(
                 games, bot, which[part][_failing(bot, views[part], games.rules, words[part])], error
             ) from error
@@ -158,7 +158,7 @@ def _failing(bot: Bot, views: States, rules: Rules, words: NDArray[np.uint64]) -
     for k in range(len(views) if len(views) > 1 else 0):
         try:
             bot.act_batch(views[k : k + 1], rules, words[k : k + 1])
-        except Exception:
+        except (Exception, SystemExit):
             return k
     return 0
 

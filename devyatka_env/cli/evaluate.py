@@ -26,6 +26,8 @@ from devyatka_env.rules import Rules
 if TYPE_CHECKING:
     from devyatka_env.evaluation import Comparison, Workers
 
+DEALS = 2000
+MANY_DEALS = 10_000_000
 # Deals over which the means of the controls are measured, to one of the evaluation.
 CONTROL_DEALS = 20
 
@@ -41,7 +43,8 @@ def add(commands: Commands) -> None:
     parser.add_argument("candidate", nargs="?", help="a bot's name or the folder of a checkpoint")
     parser.add_argument("--against", default="greedy", help="the opponents: one bot for all seats, or a comma list")
     parser.add_argument("--seats", help="number of seats, 2 to 6 (default: 4), or several: 2,3,4 or 2-6")
-    parser.add_argument("--deals", type=int, default=2000, help="deals, each played once from every seat (2000)")
+    parser.add_argument("--deals", type=int, help=f"deals, each played once from every seat ({DEALS}; no limit to speak"
+                        " of with --until-ci)")  # fmt: skip
     parser.add_argument("--until-ci", type=float, metavar="HALF", help="stop when ± of the win rate is down to this")
     parser.add_argument("--seed", type=int, default=0, help="seed of the deals (0)")
     parser.add_argument("--rules", default="first_out", help=RULES_HELP)
@@ -67,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
     from devyatka_env.evaluation.report import plot, summary
     from devyatka_env.evaluation.results import evaluation_result, write_result
 
+    if options.deals is None:
+        options.deals = MANY_DEALS if options.until_ci else DEALS
     if options.candidate is None:
         raise ValueError("give a candidate, or --replay RESULT --deal N")
     check_writable(options.json)
@@ -155,7 +160,9 @@ def _replay(options: argparse.Namespace) -> int:
         raise ValueError("--replay RESULT and --deal N go together")
     tables = read_result(options.replay, "evaluation")["tables"]
     seats = [int(one["rules"]["num_players"]) for one in tables]
-    (wanted,) = seat_counts(options.seats) if options.seats else [seats[0]]
+    wanted, *others = seat_counts(options.seats) if options.seats else [seats[0]]
+    if others:
+        raise ValueError(f"--replay shows one number of seats, not {options.seats}")
     if wanted not in seats:
         raise ValueError(f"{options.replay} has tables of {', '.join(map(str, seats))} seats, not of {wanted}")
     played = tables[seats.index(wanted)]

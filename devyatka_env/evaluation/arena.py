@@ -198,8 +198,7 @@ def compare(
     if adjust:
         field = dataclasses.replace(field, controls=control_names(field))
     check_deals(deals)
-    if until_ci is not None and not until_ci > 0:
-        raise ValueError(f"until_ci must be above 0, not {until_ci}")
+    _check_wishes(until_ci, adjust)
     tally = Tally(field)
     start = time.perf_counter()
     interrupted = False
@@ -250,6 +249,13 @@ def make_field(
     for bot in (*players[0], *players[1]):
         bot.check_rules(rules)
     return Field(*players, rules, check_seed(seed), move_seconds)
+
+
+def _check_wishes(until_ci: float | None, adjust: int) -> None:
+    if not isinstance(adjust, int) or adjust < 0:
+        raise ValueError(f"adjust must be a whole number from 0, not {adjust!r}")
+    if until_ci is not None and not until_ci > 0:
+        raise ValueError(f"until_ci must be above 0, not {until_ci}")
 
 
 def check_deals(deals: int) -> None:

@@ -168,12 +168,13 @@ def adjust_mean(joint: Moments, controls: Moments) -> Adjusted:
     if whole < ROUNDING**2:  # every unit says the same
         return Adjusted(joint.column(0), variance_ratio=1.0, explained=0.0, count=many)
     explained = min(max(0.0, float(slopes @ toward)), whole)
-    free = max(1, few - 1) / max(1, few - 1 - len(slopes))  # the slopes are fitted to these very units
+    left = few - 1 - len(slopes)  # the slopes are fitted to these very units
+    free = (few - 1) / left if left > 0 else math.inf
     variance = (whole - explained) * free / few + explained / many
     mean = float(joint.means[0] + slopes @ (controls.means - joint.means[1:]))
     return Adjusted(
         mean=Estimate.of(mean, variance, few),
-        variance_ratio=whole / few / variance,
+        variance_ratio=whole / few / variance,  # 0 where too few units tell nothing
         explained=explained / whole,
         count=many,
     )

@@ -115,9 +115,17 @@ class Workers:
         return lambda task: pool.submit(_run, payload, task), lambda future: future.result()
 
     def _on_ray(self, payload: bytes) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-        assert self._ray is not None
-        stored, remote = self._ray.put(payload), self._ray.remote(_run)
-        return lambda task: remote.remote(stored, task), self._ray.get
+        ray = self._ray
+        assert ray is not None
+        stored, remote = ray.put(payload), ray.remote(_run)
+
+        def result(reference: Any) -> Any:
+            try:
+                return ray.get(reference)
+            except ray.exceptions.RayError as error:
+                raise WorkerError(f"a worker of the Ray cluster died or failed ({type(error).__name__})") from error
+
+        return lambda task: remote.remote(stored, task), result
 
 
 def _start_ray(address: str, jobs: int) -> Any:
