@@ -307,6 +307,19 @@ class Remembers(Bot):
         return actions[0] if self._games % 5 else actions[-1]
 
 
+class TakesTurns(Bot):
+    """The lowest and the highest card by turns: not reproducible, and no look at anything hidden."""
+
+    name = "takes_turns"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def act(self, view: PlayerView, rng: Rng) -> int:
+        self.calls += 1
+        return view.legal_actions()[-(self.calls % 2)]
+
+
 class RemembersDeterministically(Remembers):
     """The same, and says that it keeps nothing."""
 

@@ -350,3 +350,10 @@ def test_command__names_the_faults_of_an_agent_in_ones_own_module(capsys: Captur
 def test_command__refuses_bad_input(arguments: list[str], words: str, capsys: Capture) -> None:
     assert main(["check-agent", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hidden_cards__an_agent_that_counts_its_calls_does_not_look_at_them(seed: int) -> None:
+    report = check_agent(zoo.TakesTurns(), quick=True, rules=RULES, seed=seed)
+    assert report.item("hidden cards").verdict != "fault"
+    assert [fault.name for fault in report.faults] == ["reproducible"]

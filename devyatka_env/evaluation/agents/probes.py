@@ -219,7 +219,12 @@ class Prober:
         pairs = []
         for moment, _ in self._some(self._choices[:_MOMENTS_BY_CHANCE]):
             for other in moment.others(1):
-                pairs += _pairs([self._asker.ask(one) for _ in range(_REPEATS) for one in (moment, other)])
+                answers: list[int | None] = [None] * (2 * _REPEATS)
+                for k in self._rng.permutation(
+                    len(answers)
+                ):  # by chance, lest an agent that counts its calls look guilty
+                    answers[k] = self._asker.ask((moment, other)[k % 2])
+                pairs += _pairs(answers)
         if len(pairs) < _FEW:
             return AgentItem(HIDDEN, SKIPPED, _CANNOT_BE_TOLD)
         p_value = chance(pairs, self._rng)
