@@ -21,7 +21,7 @@ from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.evaluation import Estimate, Evaluation, evaluate
 from devyatka_env.evaluation.exact import regret
 from devyatka_env.rules import Rules
-from devyatka_env.solver.lattice import check_rules
+from devyatka_env.solver.lattice import is_solved
 from training.config import TrainConfig
 from training.curves import draw_curves
 from training.policy import MaskedPolicy, policy_of
@@ -310,15 +310,6 @@ def strength(result: Evaluation) -> Estimate:
     scale, shift = (result.rules.num_players, 0) if result.rules.payoff == "win" else (1, 1)
     mean, low, high = (scale * value + shift for value in (paid.mean, paid.low, paid.high))
     return Estimate(mean, low, high, paid.count)
-
-
-def is_solved(rules: Rules) -> bool:
-    """Whether every position of these two-seat rules has an exact value."""
-    try:
-        check_rules(rules)
-    except ValueError:
-        return False
-    return True
 
 
 def restore(model: PPO, state: dict[str, Any]) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots import BotError, make_bot
+from devyatka_env.bots import make_bot
 from devyatka_env.bots.base import Bot
 from devyatka_env.cards import iter_mask
 from devyatka_env.cli.screen import columns, paragraph, payoff_words, signed, width
@@ -69,13 +68,9 @@ def run(options: argparse.Namespace) -> int:
     guesses = _guesses(bot, left_open(options.seen, options.rules), belief) if view.legal_mask else []
     set_threads(1)
     advice = None
-    try:
-        if view.legal_mask:
-            advice = advise(view, options.bot if isinstance(bot, PimcBot) else bot, options.worlds, options.seed)
-    except BotError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    if not view.legal_mask:
+    if view.legal_mask:
+        advice = advise(view, options.bot if isinstance(bot, PimcBot) else bot, options.worlds, options.seed)
+    else:
         view = PlayerView(view.record, Rules.of(options.rules, num_players=view.num_players), 0)  # as they were given
     passes = _passes_note(view, belief, passes_known(options.seen, options.rules))
     if options.json:
