@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from devyatka_env.belief import Belief, sample_worlds_at
-from devyatka_env.game import Game
-from devyatka_env.records import STATE_DTYPE, rules_record
+from devyatka_env.engine import STATE_DTYPE, rules_record
+from devyatka_env.games import Game
 from devyatka_env.rules import Rules
-from devyatka_env.view import PlayerView
+from devyatka_env.views import Belief, PlayerView
+from devyatka_env.views.worlds import sample_worlds_at
 
 LAID = (0, 4, 12, 20)
 GAMES = 40

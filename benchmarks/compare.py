@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.aec import turns_per_second
-from devyatka_env.batch import BatchGame
+from devyatka_env.games import BatchGame
 from devyatka_env.rules import Rules
 
 BATCH = 4096

@@ -22,16 +22,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
-from devyatka_env import engine
 from devyatka_env.bots import make_bot
 from devyatka_env.bots.scripted import scripted_choice, scripted_code
-from devyatka_env.deals import Deals
+from devyatka_env.engine import STATE_DTYPE, States, rules_record
+from devyatka_env.engine.bitboards import count, lowest, random_card
+from devyatka_env.engine.compiling import kernel
+from devyatka_env.engine.knowledge import blank
+from devyatka_env.engine.randomness import mix, next_word
+from devyatka_env.engine.turn import step
 from devyatka_env.evaluation.stats import mean_of
-from devyatka_env.records import STATE_DTYPE, States, count, kernel, lowest, mix, next_word, random_card, rules_record
+from devyatka_env.games import Deals
 from devyatka_env.rules import Rules
-from devyatka_env.solver import values_many, workspace
+from devyatka_env.solver import max_n_values, paranoid_values, values_many, workspace
 from devyatka_env.solver.lookup import best_cards, value_after
-from devyatka_env.solver.open_hands import max_n_values, paranoid_values
 
 SEED = 0
 FIELDS = ("perfect", "greedy", "random")
@@ -59,12 +62,12 @@ def _play(states: States, rules: States, work: Any, code: int, seed: np.uint64, 
                 if code == PERFECT:
                     card = random_card(good, mix(word))
                 else:
-                    engine.blank(s, np.int64(s.turn), views[0])
+                    blank(s, np.int64(s.turn), views[0])
                     card = scripted_choice(code, views[0], r, mix(word))
                 if good != legal and value_after(s, r, work, good & (np.uint64(0) - good)) > 0.0:
                     counts[i, 2] += 1
                     counts[i, 3] += (good >> np.uint64(card)) & np.uint64(1) == 0
-            engine.step(s, r, card)
+            step(s, r, card)
 
 
 def two_seats(num_deals: int) -> dict[str, Any]:
@@ -128,8 +131,8 @@ def _play_out(states: States, rules: States, code: int, seed: np.uint64) -> None
         word = mix(seed ^ mix(np.uint64(i)))
         while s.turn >= 0:
             word = next_word(word)
-            engine.blank(s, np.int64(s.turn), views[0])
-            engine.step(s, r, scripted_choice(code, views[0], r, mix(word)))
+            blank(s, np.int64(s.turn), views[0])
+            step(s, r, scripted_choice(code, views[0], r, mix(word)))
 
 
 def _play_all(games: Deals, code: int) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from devyatka_env.batch import BatchGame
+from devyatka_env.games import BatchGame
 from devyatka_env.rules import Rules
 
 SIZES = tuple(4**k for k in range(11))  # 1 to 1,048,576

@@ -12,9 +12,9 @@ import tracemalloc
 
 import numpy as np
 
-from devyatka_env.bots.ceiling import ceilings
-from devyatka_env.game import Game
-from devyatka_env.records import STATE_DTYPE, States
+from devyatka_env.bots import ceilings
+from devyatka_env.engine import STATE_DTYPE, States
+from devyatka_env.games import Game
 from devyatka_env.rules import Rules
 from devyatka_env.solver import TwoSeatTable, best_many, max_n, paranoid, workspace
 

@@ -28,7 +28,7 @@ _BATCH = """
 import time
 start = time.perf_counter()
 import numpy
-from devyatka_env.batch import BatchGame
+from devyatka_env.games.batch import BatchGame
 imported = time.perf_counter()
 games = BatchGame("first_out", 4096)
 games.step(games.sample_actions(numpy.random.default_rng(0)))

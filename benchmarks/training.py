@@ -19,9 +19,8 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
-from training.config import TrainConfig
-from training.ppo import TablesEnv
-from training.selfplay import build_model
+from devyatka_env.learning import TablesEnv, TrainConfig
+from devyatka_env.learning.selfplay import build_model
 
 THREADS = (1, 2)
 SECONDS = 20.0

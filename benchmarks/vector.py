@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 
 import devyatka_env  # noqa: F401 - registers the environment
-from devyatka_env.batch import BatchGame
+from devyatka_env.games import BatchGame
 from devyatka_env.rules import Rules
 
 GAMES = 1024
@@ -72,7 +72,7 @@ def vector() -> Runner:
 
 def sb3() -> Runner:
     """`DevyatkaVecEnv`; needs stable-baselines3."""
-    from devyatka_env.envs.sb3 import DevyatkaVecEnv
+    from devyatka_env.envs import DevyatkaVecEnv
 
     env = DevyatkaVecEnv(Rules.of("first_out", num_players=4), GAMES, "greedy", seed=1)
     rng = np.random.default_rng(0)

@@ -2,22 +2,29 @@
 
 PettingZoo: `env` (AEC), `parallel_env`, or ``pettingzoo.make("aec", "devyatka/Devyatka-v0")``.
 Gymnasium: ``gymnasium.make("devyatka/Devyatka-v0", opponents="greedy")``.
-In plain Python: `Game`, `Match`, `Rules`, `make_bot`, `devyatka_env.evaluation.evaluate`.
+In plain Python: `Game`, `Match`, `Rules`, `make_bot`, `evaluate`; thousands of games at once: `BatchGame`, `Deals`.
+
+What most users need is here; the rest is in the rooms, each of which lists what is public in it, from the bottom up:
+`rules`, `engine`, `views`, `games`, `solver`, `bots`, `envs`, `evaluation`, `learning`. What no room lists is internal.
 """
+
+from typing import TYPE_CHECKING
 
 import gymnasium as _gymnasium
 import pettingzoo as _pettingzoo
 from pettingzoo.env_registry.registration import aec_registry as _aec_registry
 
-from devyatka_env.bots import Bot, bot_names, make_bot, register_bot
-from devyatka_env.cards import Card, CardTextError, Deck
-from devyatka_env.dealing import DealError
-from devyatka_env.envs.aec import env, raw_env
-from devyatka_env.envs.parallel import parallel_env
-from devyatka_env.game import Game, IllegalActionError, Result
-from devyatka_env.match import Match
-from devyatka_env.rules import PRESETS, Rules, RulesError
-from devyatka_env.view import PlayerView
+from devyatka_env._package import lazy_attributes as _lazy_attributes
+from devyatka_env.bots import Bot, BotError, bot_names, make_bot, register_bot
+from devyatka_env.envs import env, parallel_env, raw_env
+from devyatka_env.games import Deals, Game, IllegalActionError, Match, Result
+from devyatka_env.rules import PRESETS, Card, CardTextError, DealError, Deck, Rules, RulesError
+from devyatka_env.solver import solve
+from devyatka_env.views import Belief, PlayerView
+
+if TYPE_CHECKING:
+    from devyatka_env.evaluation import advise, compare, evaluate
+    from devyatka_env.games import BatchGame
 
 __version__ = "0.1.0"
 ENV_ID = "devyatka/Devyatka-v0"
@@ -34,10 +41,14 @@ if ENV_ID not in _aec_registry:  # a reload of this module must not register twi
 __all__ = [
     "ENV_ID",
     "PRESETS",
+    "BatchGame",
+    "Belief",
     "Bot",
+    "BotError",
     "Card",
     "CardTextError",
     "DealError",
+    "Deals",
     "Deck",
     "Game",
     "IllegalActionError",
@@ -46,10 +57,25 @@ __all__ = [
     "Result",
     "Rules",
     "RulesError",
+    "advise",
     "bot_names",
+    "compare",
     "env",
+    "evaluate",
     "make_bot",
     "parallel_env",
     "raw_env",
     "register_bot",
+    "solve",
 ]
+
+__getattr__, __dir__ = _lazy_attributes(
+    __name__,
+    __all__,
+    {
+        "BatchGame": "devyatka_env.games.batch",
+        "advise": "devyatka_env.evaluation.advice",
+        "compare": "devyatka_env.evaluation.arena",
+        "evaluate": "devyatka_env.evaluation.arena",
+    },
+)

@@ -14,10 +14,9 @@ from typing import Any
 
 from devyatka_env.bots import make_bot
 from devyatka_env.bots.catalogue import HEADING, bot_rows
-from devyatka_env.game import Game
-from devyatka_env.observation import observation_layout
-from devyatka_env.render import draw_rgb
+from devyatka_env.games import Game, draw_rgb
 from devyatka_env.rules import PRESETS, Rules
+from devyatka_env.views.observation import observation_layout
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -70,8 +69,8 @@ def searching_table() -> str:
 
 
 def settings_table() -> str:
-    """Every training setting with its default and the text under it in training/config.py."""
-    source = ast.parse((ROOT / "training" / "config.py").read_text(encoding="utf-8"))
+    """Every training setting with its default and the text under it in devyatka_env/learning/config.py."""
+    source = ast.parse((ROOT / "devyatka_env" / "learning" / "config.py").read_text(encoding="utf-8"))
     (config,) = (node for node in source.body if isinstance(node, ast.ClassDef) and node.name == "TrainConfig")
     lines = ["| setting | default | what it does |", "|---|---|---|"]
     for field, text in itertools.pairwise(config.body):

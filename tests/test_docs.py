@@ -5,18 +5,19 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-import devyatka_env.bots
 from benchmarks.ladder import LADDER, rows
 from benchmarks.perfect_play import two_seats
+from devyatka_env.bots import registry
 from devyatka_env.evaluation import evaluate
+from devyatka_env.learning import TrainConfig
 from devyatka_env.rules import PRESETS, Rules
-from training.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "checkpoints").glob("*.md")])
@@ -42,7 +43,7 @@ def test_readme__has_examples_for_pettingzoo_gymnasium_evaluation_and_bots() -> 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_readme__example_runs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devyatka_env.bots, "_registry", dict(devyatka_env.bots._registry))
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     exec(compile(EXAMPLES[number], f"README.md, example {number}", "exec"), {"__name__": "example"})
 
 
@@ -117,3 +118,24 @@ def test_pages__links_lead_to_files(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+NAMES = sorted(
+    {
+        (str(path.relative_to(ROOT)), name)
+        for path in [*PAGES, *(ROOT / "devyatka_env").rglob("*.py"), *(ROOT / "training").glob("*.py")]
+        for name in re.findall(r"`((?:devyatka_env|training)\.[\w.]+)`", path.read_text(encoding="utf-8"))
+    }
+)
+
+
+@pytest.mark.parametrize(("where", "name"), NAMES)
+def test_pages_and_docstrings__dotted_names_are_there(where: str, name: str) -> None:
+    assert pkgutil.resolve_name(name) is not None, where
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages__paths_of_modules_are_there(page: Path) -> None:
+    """``bots/scripted.py`` is of the package, a path that begins with a folder of the clone is of the clone."""
+    for path in re.findall(r"`((?:\w+/)+\w+\.py)`", page.read_text(encoding="utf-8")):
+        assert (ROOT / path).exists() or (ROOT / "devyatka_env" / path).exists(), path

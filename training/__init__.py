@@ -1,6 +1,4 @@
-"""PPO self-play on stable-baselines3, run from a clone.
+"""Scripts over `devyatka_env.learning`: `selfplay` trains by PPO self-play, `publish` makes a shipped checkpoint.
 
-``python -m training.selfplay --config configs/train/quick.yaml``: `selfplay` tells the story; `config` holds its
-settings, `policy` the masked policy, `pool` the opponents, `monitor` what is logged and saved, `curves` the pictures,
-`run` the folder it all goes to.
+``python -m training.selfplay --config configs/train/quick.yaml``
 """

@@ -20,12 +20,10 @@ import torch
 
 from devyatka_env.bots import PolicyBot, make_bot, make_opponents
 from devyatka_env.bots.checkpoint import Manifest, read_manifest, read_weights, write_checkpoint
-from devyatka_env.evaluation import evaluate
-from devyatka_env.evaluation.exact import regret
-from devyatka_env.evaluation.stats import Estimate
+from devyatka_env.evaluation import Estimate, evaluate, regret
+from devyatka_env.learning import read_config
+from devyatka_env.learning.run_folder import write_whole
 from devyatka_env.rules import Rules
-from training.config import read_config
-from training.run import write_whole
 
 FIELDS = ("greedy", "random")
 ORACLE = "oracle:worlds=10"  # perfect at two seats, and slow: a tenth of the deals

@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.records import States
+from devyatka_env.engine import States
 from devyatka_env.rules import Rules
-from devyatka_env.view import PlayerView
+from devyatka_env.views import PlayerView
 
 ActFunction = Callable[[PlayerView, np.random.Generator], int]
 
@@ -29,7 +29,7 @@ class Bot(ABC):
         source: the rule pages whose advice it follows (docs/rules.md); "" for none.
         sees_all_hands: True for a bot that is shown the hands (an oracle): a cheat, named as such in every report.
         deterministic: True for a bot whose choice is a function of the view: it uses no randomness and keeps no memory.
-            An exact best response (`devyatka_env.bots.ceiling`) exists only against such bots.
+            An exact best response (`devyatka_env.bots.ceiling_values`) exists only against such bots.
         reads_history: False for a bot that looks at nothing but its hand, its legal cards, the table, who laid which of
             its cards, and how many each seat has left: to it a position is the same however it came about.
         reads_order: False for a bot that doesn't look at the order in which the cards were laid (`PlayerView.laid`).

@@ -1,4 +1,4 @@
-"""The best end that one seat can reach against bots whose choices are known: the search behind `bots.ceiling`.
+"""The best end that one seat can reach against bots whose choices are known: the search behind `bots.ceiling_values`.
 
 Against deterministic bots the rest of a deal is a maze for the one seat that chooses: every course it can take leads to
 one end, and the best of them is the exact best response. Two courses that lead to the same position are searched once,
@@ -17,14 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env import engine
 from devyatka_env.bots.base import Bot
-from devyatka_env.bots.play import OUTSIDE, BotError, Index, play_on
+from devyatka_env.bots.rollout import OUTSIDE, BotError, Index, play_on
 from devyatka_env.bots.scripted import scripted_choice, scripted_code
-from devyatka_env.deals import Deals
-from devyatka_env.records import MAX_CARDS, STATE_DTYPE, States, call, kernel, lowest, rules_record
+from devyatka_env.engine import STATE_DTYPE, States, rules_record
+from devyatka_env.engine.bitboards import lowest
+from devyatka_env.engine.compiling import call, kernel
+from devyatka_env.engine.knowledge import blank
+from devyatka_env.engine.payoffs import write_payoffs
+from devyatka_env.engine.records import MAX_CARDS
+from devyatka_env.engine.turn import step
+from devyatka_env.games import Deals
 from devyatka_env.rules import MAX_PLAYERS, Rules
-from devyatka_env.solver.memo import (
+from devyatka_env.solver.transpositions import (
     FULL,
     STAMP,
     USED,
@@ -38,7 +43,7 @@ from devyatka_env.solver.memo import (
     new_meter,
     position_key,
 )
-from devyatka_env.solver.searches import is_settled, payoff_range
+from devyatka_env.solver.tree_search import is_settled, payoff_range
 
 # Positions in which the seat has a choice, for one deal and seat. In compiled code a million take a few seconds.
 MAX_STATES = 1_000_000
@@ -126,7 +131,7 @@ def _to_own_choice(s: Any, r: Any, goal: Any, seat: int, codes: Index, view: Sta
     """Take ``action`` (-1: none), then play on to a turn on which ``seat`` has a choice that matters, or to the end."""
     while True:
         if action >= 0:
-            engine.step(s, r, action)
+            step(s, r, action)
         if s.turn < 0:
             return
         mover = np.int64(s.turn)
@@ -136,7 +141,7 @@ def _to_own_choice(s: Any, r: Any, goal: Any, seat: int, codes: Index, view: Sta
         elif mover == seat:
             return
         else:
-            engine.blank(s, mover, view[0])
+            blank(s, mover, view[0])
             code = codes[(mover - seat - 1) % s.num_players]
             action = np.int64(scripted_choice(code, view[0], r, _NO_WORD))
 
@@ -167,7 +172,7 @@ def _best_end(
         _to_own_choice(stack[depth], r, goal, seat, codes, view, action)
         todo[depth] = stack[depth].legal  # none at an end
         if stack[depth].turn < 0:
-            engine.payoffs(stack[depth], goal, reached)
+            write_payoffs(stack[depth], goal, reached)
             if reached[seat] > best:
                 best = reached[seat]
                 payoffs[:] = reached
@@ -374,4 +379,4 @@ def _worth_trying_many(states: States, goals: States, seats: Index, out: NDArray
 @kernel
 def _payoffs_many(states: States, goals: States, out: NDArray[np.float64]) -> None:
     for i in range(len(states)):
-        engine.payoffs(states[i], goals[0], out[i])
+        write_payoffs(states[i], goals[0], out[i])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from devyatka_env.bots import BOTS
 from devyatka_env.bots.parameters import parameters_of
+from devyatka_env.bots.registry import BOTS
 
 
 class BotRow(NamedTuple):

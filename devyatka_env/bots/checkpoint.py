@@ -16,8 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from devyatka_env.observation import LAYOUT_VERSION, observation_layout
 from devyatka_env.rules import Rules, RulesError
+from devyatka_env.views.observation import LAYOUT_VERSION, observation_layout
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from devyatka_env.observation import observation_layout
+from devyatka_env.views.observation import observation_layout
 
 # Not -inf: its product with a probability of 0 is NaN in the entropy. exp() of this is exactly 0 in float32, beside the
 # lowest logit that a legal action can have, too.

@@ -10,8 +10,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from devyatka_env.dealing import is_whole
-
 SEPARATOR = ":"
 _SWITCH = {"true": True, "false": False}
 # What a value may be. Of a union such as ``int | None`` the first of these counts.
@@ -57,17 +55,6 @@ def read_parameters(name: str, factory: Callable[..., Any], words: Sequence[str]
         except (ValueError, KeyError) as error:
             raise ValueError(f"parameter {key} of bot {name} must be {form}, not {text!r}") from error
     return values
-
-
-def check_whole(name: str, value: object, low: int, high: int) -> int:
-    """A parameter that is a whole number in a range.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if not is_whole(value) or not low <= value <= high:
-        raise ValueError(f"{name} must be a whole number from {low} to {high:,}, not {value!r}")
-    return int(value)
 
 
 def _plain(text: str) -> str:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env import observation
 from devyatka_env.bots.base import Bot, unit_interval
 from devyatka_env.bots.checkpoint import CheckpointError, Manifest, read_manifest, read_weights
-from devyatka_env.records import States, rules_record
+from devyatka_env.engine import States, rules_record
 from devyatka_env.rules import Rules
-from devyatka_env.view import PlayerView
+from devyatka_env.views import PlayerView, observation
 
 if TYPE_CHECKING:
     from devyatka_env.bots.network import PolicyNetwork

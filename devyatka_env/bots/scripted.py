@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env import engine
 from devyatka_env.bots.base import Bot
-from devyatka_env.records import States, inlined, kernel, lowest, random_card, rules_record
+from devyatka_env.engine import States, rules_record
+from devyatka_env.engine.bitboards import lowest, random_card
+from devyatka_env.engine.compiling import inlined, kernel
+from devyatka_env.engine.knowledge import could_hold
+from devyatka_env.engine.turn import fitting
 from devyatka_env.rules import Rules
-from devyatka_env.view import PlayerView
+from devyatka_env.views import PlayerView
 
 Actions = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -80,10 +83,10 @@ def _beside(card: int, bottom: int, top: int, starter: int) -> np.uint64:
 @kernel
 def _stuck_seats(s: Any, r: Any) -> int:
     """The number of other seats that cannot hold a card that fits now, as their passes and one's own hand prove."""
-    fits = engine.fitting(s, r)
+    fits = fitting(s, r)
     stuck = 0
     for seat in range(s.num_players):
-        stuck += s.status[seat] == 0 and engine.could_hold(s, r, s.turn, seat) & fits == np.uint64(0)
+        stuck += s.status[seat] == 0 and could_hold(s, r, s.turn, seat) & fits == np.uint64(0)
     return stuck
 
 

@@ -8,238 +8,35 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env import engine
-from devyatka_env.belief import random_word, sample_worlds
 from devyatka_env.bots.base import Bot
 from devyatka_env.bots.best_response import best_ends
-from devyatka_env.bots.parameters import SEPARATOR, check_whole
-from devyatka_env.bots.scripted import SCRIPTED, GreedyBot, scripted_choice
-from devyatka_env.deals import Deals
-from devyatka_env.records import (
-    MAX_CARDS,
-    STATE_DTYPE,
-    States,
-    call,
-    count,
-    kernel,
-    lowest,
-    mix,
-    next_word,
-    random_card,
-    rules_record,
-)
-from devyatka_env.rules import MAX_PLAYERS, Rules
+from devyatka_env.bots.parameters import SEPARATOR
+from devyatka_env.bots.playouts import COLUMNS, PAYOFF, PAYOFF2, PRODUCTS, Actions, Words, search_states, search_views
+from devyatka_env.bots.scripted import SCRIPTED, GreedyBot
+from devyatka_env.engine import States, rules_record
+from devyatka_env.engine.compiling import call
+from devyatka_env.engine.records import MAX_CARDS
+from devyatka_env.games import Deals
+from devyatka_env.rules import Rules
+from devyatka_env.rules.numbers import check_whole
 from devyatka_env.solver import Workspace, workspace
 from devyatka_env.solver.lattice import is_solved
-from devyatka_env.solver.lookup import ready, value_after
 from devyatka_env.solver.solution import check_states
-from devyatka_env.view import PlayerView
+from devyatka_env.views import PlayerView
+from devyatka_env.views.belief import random_word
 
-Actions = NDArray[np.int64]
-Words = NDArray[np.uint64]
-
-# Share of the turns of a playout that are played by chance: it stands for all the ways others may play.
-CHANCE = 0.1
-# Share of an opponent's choices that a model of it takes for chance.
-NOISE = 0.1
 # Worlds a decision. Beyond some hundred the choice hardly changes.
 WORLDS = 200
 MAX_WORLDS = 100_000  # 300 bytes each; means are exact to some 0.003 then
+
 # Consistent deals from which `reader` draws one of its worlds.
 CANDIDATES_A_WORLD = 10
 MAX_CANDIDATES = CANDIDATES_A_WORLD * MAX_WORLDS
-
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
-# Columns of the sums over worlds, by card: the exact value (two seats), payoff and share of wins of the playouts, and
-# the squares of these two.
-_VALUE, _PAYOFF, _WIN, _PAYOFF2, _WIN2 = range(5)
-_PRODUCTS = 5  # from here on, by other card: this payoff times that of the other card in the same playout
-_COLUMNS = _PRODUCTS + MAX_CARDS
-
-
-@kernel
-def _play_out(s: Any, r: Any, code: int, word: np.uint64) -> np.uint64:
-    """Play a record to its end, scripted bot ``code`` in every seat; returns the advanced random state."""
-    while s.turn >= 0:
-        card = np.int64(lowest(s.legal) if s.legal else r.num_cards)
-        if count(s.legal) > 1:
-            word = next_word(word)
-            x = mix(word)
-            if np.float64(x >> np.uint64(11)) * 2.0**-53 < CHANCE:
-                card = np.int64(random_card(s.legal, mix(x)))
-            else:  # these bots look at nothing but what their seat may see
-                card = np.int64(scripted_choice(code, s, r, mix(x)))
-        engine.step(s, r, card)
-    return word
-
-
-@kernel
-def _weigh(
-    worlds: States, r: Any, work: Workspace, is_exact: bool, playouts: int, code: int, word: np.uint64, sums: Any
-) -> None:
-    """Add up what each legal card of the seat on turn brings in each world (``sums [C, _COLUMNS]``)."""
-    one = np.empty(1, STATE_DTYPE)
-    brought = np.empty((MAX_CARDS, playouts))
-    payoffs = np.empty(MAX_PLAYERS)
-    seat = np.int64(worlds[0].turn)
-    for w in range(len(worlds)):
-        if is_exact:
-            ready(worlds[w], r, work)
-        start = next_word(word + np.uint64(w) * np.uint64(0xD1342543DE82EF95))
-        legal = worlds[w].legal
-        while legal:
-            card = np.int64(lowest(legal))
-            legal &= legal - _ONE
-            if is_exact:
-                sums[card, _VALUE] += value_after(worlds[w], r, work, _ONE << np.uint64(card))
-            state = start  # the same chances for every card
-            for k in range(playouts):
-                one[0] = worlds[w]
-                s = one[0]
-                engine.step(s, r, card)
-                state = _play_out(s, r, code, state)
-                engine.payoffs(s, r, payoffs)
-                first = 0
-                for other in range(s.num_players):
-                    first += s.places[other] == 1
-                win = 1.0 / first if s.places[seat] == 1 else 0.0
-                sums[card, _PAYOFF] += payoffs[seat]
-                sums[card, _WIN] += win
-                sums[card, _PAYOFF2] += payoffs[seat] ** 2
-                sums[card, _WIN2] += win**2
-                brought[card, k] = payoffs[seat]
-        _add_products(worlds[w].legal, brought, sums)
-
-
-@kernel
-def _add_products(legal: np.uint64, brought: Any, sums: Any) -> None:
-    """Add up the products of payoffs ``[C, playouts]``, from which the errors of differences follow."""
-    left = legal
-    while left:
-        card = np.int64(lowest(left))
-        left &= left - _ONE
-        others = legal
-        while others:
-            other = np.int64(lowest(others))
-            others &= others - _ONE
-            for k in range(brought.shape[1]):
-                sums[card, _PRODUCTS + other] += brought[card, k] * brought[other, k]
-
-
-@kernel
-def _likelihood(world: Any, rules: States, viewer: int, model: int, replay: States) -> float:
-    """How likely the other seats' choices so far are in a world, if they play as scripted bot ``model``.
-
-    The deal is played again from its start; a choice that the bot would not have made has the probability of a chance
-    card (`NOISE`). A deal with an exclusion is not played again: the foul is no part of the record.
-    """
-    if world.num_excluded > 0:
-        return 1.0
-    r = rules[0]
-    hands = np.empty(MAX_PLAYERS, np.uint64)
-    for seat in range(world.num_players):
-        hands[seat] = world.hands[seat] | world.played[seat]
-    engine.begin_at(replay, 0, rules, hands, np.int64(world.num_players), np.int64(world.dealer))
-    s = replay[0]
-    likelihood = 1.0
-    for k in range(world.num_played):
-        card = np.int64(world.log[k])
-        while s.turn >= 0 and s.legal == _ZERO:  # explicit passes
-            engine.step(s, r, np.int64(r.num_cards))
-        if s.turn < 0:  # a record that cannot be has no course to judge
-            return likelihood
-        choices = count(s.legal)
-        if choices > 1 and s.turn != viewer:
-            as_model = np.int64(scripted_choice(model, s, r, _ZERO)) == card
-            likelihood *= NOISE / choices + (1.0 - NOISE if as_model else 0.0)
-        engine.step(s, r, card)
-    return likelihood
-
-
-@kernel
-def _resample(
-    pool: States, rules: States, viewer: int, model: int, replay: States, word: np.uint64, worlds: States
-) -> None:
-    """Draw ``worlds`` from ``pool`` by likelihood, evenly spread over its sum (systematic resampling)."""
-    upto = np.empty(len(pool))
-    total = 0.0
-    for k in range(len(pool)):
-        total += _likelihood(pool[k], rules, viewer, model, replay)
-        upto[k] = total
-    start = np.float64(mix(word) >> np.uint64(11)) * 2.0**-53
-    k = 0
-    for w in range(len(worlds)):
-        while k < len(pool) - 1 and upto[k] < (w + start) * total / len(worlds):
-            k += 1
-        worlds[w] = pool[k]
-
-
-@kernel
-def _best_card(legal: np.uint64, is_exact: bool, sums: Any) -> int:
-    """The card with the highest value, of equal ones that of the best playouts, of equal ones the lowest."""
-    best = lowest(legal)
-    while legal:
-        card = lowest(legal)
-        legal &= legal - _ONE
-        lead = sums[card, _VALUE] - sums[best, _VALUE] if is_exact else 0.0
-        if lead > 1e-9 or (lead > -1e-9 and sums[card, _PAYOFF] > sums[best, _PAYOFF]):
-            best = card
-    return best
-
-
-@kernel
-def _search_views(
-    views: States,
-    rules: States,
-    work: Workspace,
-    is_exact: bool,
-    num_worlds: int,
-    num_candidates: int,
-    playouts: int,
-    code: int,
-    words: Words,
-    actions: Actions,
-    sums: Any,
-) -> int:
-    """Choose for every view record (``sums`` are the last one's); returns the first that no deal agrees with, or -1."""
-    r = rules[0]
-    worlds = np.empty(num_worlds, STATE_DTYPE)
-    pool = np.empty(num_candidates, STATE_DTYPE)
-    replay = np.empty(1, STATE_DTYPE)
-    for i in range(len(views)):
-        s = views[i]
-        actions[i] = np.int64(lowest(s.legal) if s.legal else r.num_cards)
-        if count(s.legal) > 1:
-            viewer = np.int64(s.turn)
-            if not sample_worlds(s, r, viewer, words[i], pool if num_candidates else worlds):
-                return i
-            if num_candidates:
-                _resample(pool, rules, viewer, code, replay, mix(words[i] + _ONE), worlds)
-            sums[:] = 0.0
-            _weigh(worlds, r, work, is_exact, playouts, code, mix(words[i]), sums)
-            actions[i] = _best_card(s.legal, is_exact, sums)
-    return -1
-
-
-@kernel
-def _search_states(
-    states: States, rules: States, work: Workspace, playouts: int, code: int, words: Words, actions: Actions
-) -> None:
-    """Choose exactly for every two-seat record with both hands in it."""
-    r = rules[0]
-    sums = np.empty((MAX_CARDS, _COLUMNS))
-    for i in range(len(states)):
-        s = states[i]
-        actions[i] = np.int64(lowest(s.legal) if s.legal else r.num_cards)
-        if count(s.legal) > 1:
-            sums[:] = 0.0
-            _weigh(states[i : i + 1], r, work, True, playouts, code, mix(words[i]), sums)
-            actions[i] = _best_card(s.legal, True, sums)
 
 
 @dataclass(frozen=True)
@@ -302,9 +99,9 @@ class PimcBot(_SearchBot):
     """Lays the card best on average over deals that can be.
 
     Perfect-information Monte Carlo search (Ginsberg 2001; Long et al. 2010): consistent deals are drawn uniformly
-    (`devyatka_env.belief`), each legal card is laid in each of them, and valued: exactly at two seats, by a playout
-    with more. At two seats with the whole pack dealt there is but one deal, and the choice is perfect; among equal
-    cards it takes the one of the best playouts, so it sets traps in a lost deal.
+    (`devyatka_env.views.belief`), each legal card is laid in each of them, and valued: exactly at two seats, by a
+    playout with more. At two seats with the whole pack dealt there is but one deal, and the choice is perfect; among
+    equal cards it takes the one of the best playouts, so it sets traps in a lost deal.
 
     Args:
         worlds: deals sampled a decision, 1 to `MAX_WORLDS`; an attribute, too.
@@ -346,10 +143,10 @@ class PimcBot(_SearchBot):
         alone = is_exact and _deals_all_cards(rules)  # one deal agrees; all worlds are playouts of it
         num_worlds, playouts = (1, self.worlds) if alone else (self.worlds, 1)
         actions = np.empty(len(views), np.int64)
-        sums = np.zeros((MAX_CARDS, _COLUMNS))
+        sums = np.zeros((MAX_CARDS, COLUMNS))
         candidates = 0 if alone else self.candidates
         shape = (is_exact, num_worlds, candidates, playouts, self._code)
-        bad = call(_search_views, views, rules_record(rules), work, *shape, words, actions, sums)
+        bad = call(search_views, views, rules_record(rules), work, *shape, words, actions, sums)
         if bad >= 0:
             raise ValueError(f"no deal agrees with view {bad}: {views[bad]}")
         return actions, sums
@@ -378,9 +175,9 @@ class PimcBot(_SearchBot):
         in_worlds = 1 if is_exact and _deals_all_cards(view.rules) else n
         laid, found = int(actions[0]), {}
         for card in view.legal_actions():
-            value, payoff, win, payoff2, win2 = (sums[card, :_PRODUCTS] / n).tolist()
-            behind = payoff - float(sums[laid, _PAYOFF]) / n
-            squares = sums[card, _PAYOFF2] + sums[laid, _PAYOFF2] - 2 * sums[card, _PRODUCTS + laid]
+            value, payoff, win, payoff2, win2 = (sums[card, :PRODUCTS] / n).tolist()
+            behind = payoff - float(sums[laid, PAYOFF]) / n
+            squares = sums[card, PAYOFF2] + sums[laid, PAYOFF2] - 2 * sums[card, PRODUCTS + laid]
             found[card] = CardEstimate(
                 payoff=payoff,
                 payoff_error=(max(payoff2 - payoff**2, 0) / n) ** 0.5,
@@ -435,8 +232,9 @@ class ReaderBot(PimcBot):
 class OracleBot(_SearchBot):
     """Cheats. Perfect at two seats, best response to greedy.
 
-    With more seats it plays the exact best response to `greedy` in every other seat (`devyatka_env.bots.ceiling`):
-    nothing wins more often against that field. Under rules of two seats that are not solved it does the same.
+    With more seats it plays the exact best response to `greedy` in every other seat
+    (`devyatka_env.bots.ceiling_values`): nothing wins more often against that field. Under rules of two seats that are
+    not solved it does the same.
 
     Args:
         worlds: playouts a decision at two seats, to choose among equal cards.
@@ -464,7 +262,7 @@ class OracleBot(_SearchBot):
         if not is_exact:
             return self._respond(views, rules)
         actions = np.empty(len(views), np.int64)
-        call(_search_states, views, rules_record(rules), work, self._playouts, self._code, words, actions)
+        call(search_states, views, rules_record(rules), work, self._playouts, self._code, words, actions)
         return actions
 
     def _respond(self, states: States, rules: Rules) -> Actions:
@@ -475,6 +273,3 @@ class OracleBot(_SearchBot):
         ends = best_ends(deals, seats, [self._greedy] * (rules.num_players - 1))
         laid = ends.records["log"][np.arange(len(states)), np.minimum(states["num_played"], MAX_CARDS - 1)]
         return np.where(states["legal"] == 0, rules.pass_action, laid).astype(np.int64)
-
-
-__all__ = ["CHANCE", "MAX_WORLDS", "NOISE", "WORLDS", "CardEstimate", "OracleBot", "PimcBot", "ReaderBot"]

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots import make_bot
-from devyatka_env.bots.base import Bot
-from devyatka_env.cards import iter_mask
+from devyatka_env.bots import Bot, make_bot
 from devyatka_env.cli.screen import columns, paragraph, payoff_words, signed, width
 from devyatka_env.cli.shared import BOTS_HELP, RULES_HELP, Commands, set_threads
 from devyatka_env.cli.solve import check_seats
-from devyatka_env.rules import DEFAULT_PRESET, Rules
-from devyatka_env.view import PlayerView
+from devyatka_env.rules import DEFAULT_PRESET, Rules, iter_mask
+from devyatka_env.views import PlayerView
 
 if TYPE_CHECKING:
-    from devyatka_env.belief import Belief
-    from devyatka_env.evaluation import Estimate
-    from devyatka_env.evaluation.advice import Advice
+    from devyatka_env.evaluation import Advice, Estimate
+    from devyatka_env.views import Belief
 
 EXAMPLE = "hand 7♣ 8♣ Q♣ 6♦ K♦ 8♥ A♠ | table 9♣ 8♦ 9♦ 10♦ 9♥ 10♥ 9♠ | left 7 8 7 | passes 0 1 0 | cannot 2: J♦"
 FORM = (
@@ -54,18 +51,18 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, value the cards, print."""
-    from devyatka_env.belief import Belief
     from devyatka_env.bots import PimcBot
-    from devyatka_env.evaluation.advice import advise
-    from devyatka_env.seen import MustPassError, left_open, passes_known, read_seen
+    from devyatka_env.evaluation import advise
+    from devyatka_env.views import Belief, MustPassError, parse_information_state
+    from devyatka_env.views.information_state import passes_known, untold_history
 
     try:
-        view = read_seen(options.seen, options.rules)
+        view = parse_information_state(options.seen, options.rules)
     except MustPassError as error:  # that is an answer, too
         view = error.view
     check_seats(options.rules, view.num_players)
     bot, belief = make_bot(options.bot), Belief(view)
-    guesses = _guesses(bot, left_open(options.seen, options.rules), belief) if view.legal_mask else []
+    guesses = _guesses(bot, untold_history(options.seen, options.rules), belief) if view.legal_mask else []
     set_threads(1)
     advice = None
     if view.legal_mask:
@@ -81,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _guesses(bot: Bot, left_open: Sequence[str], belief: Belief) -> list[str]:
+def _guesses(bot: Bot, untold_history: Sequence[str], belief: Belief) -> list[str]:
     """A warning where the text leaves open what the bot may look at.
 
     Raises:
@@ -90,13 +87,13 @@ def _guesses(bot: Bot, left_open: Sequence[str], belief: Belief) -> list[str]:
     from devyatka_env.bots import PimcBot, ReaderBot
     from devyatka_env.bots.scripted import scripted_code
 
-    missing = " and ".join(f"`{field}`" for field in left_open)
+    missing = " and ".join(f"`{field}`" for field in untold_history)
     is_known = belief.view.num_players == 2 and belief.count == 1  # it has nothing to read and plays as pimc
-    if left_open and isinstance(bot, ReaderBot) and not is_known:
+    if untold_history and isinstance(bot, ReaderBot) and not is_known:
         raise ValueError(f"bot {bot.name} reads the whole course of the deal: tell {missing}, too, or ask pimc")
     if isinstance(bot, PimcBot) or scripted_code(bot) >= 0:
         return []  # they look at neither
-    fields = [field for field in left_open if field == "laid" or bot.reads_order]
+    fields = [field for field in untold_history if field == "laid" or bot.reads_order]
     words = {"laid": "who laid which card", "order": "in what order the cards were laid"}
     if not fields:
         return []

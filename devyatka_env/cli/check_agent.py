@@ -12,7 +12,7 @@ from devyatka_env.cli.screen import columns, paragraph, plural
 from devyatka_env.cli.shared import BOTS_HELP, RULES_HELP, Commands, check_writable, set_threads
 
 if TYPE_CHECKING:
-    from devyatka_env.evaluation.agents.check import AgentReport
+    from devyatka_env.evaluation.agent_checks.check import AgentReport
 
 
 def add(commands: Commands) -> None:
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check, print the verdicts, write the file; 1 if there is a fault."""
-    from devyatka_env.evaluation.agents.check import check_agent
+    from devyatka_env.evaluation.agent_checks.check import check_agent
     from devyatka_env.evaluation.results import write_result
 
     check_writable(options.json)

@@ -20,7 +20,7 @@ from devyatka_env.cli.shared import (
     progress_line,
     seat_counts,
 )
-from devyatka_env.game import Game
+from devyatka_env.games import Game
 from devyatka_env.rules import Rules
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     """Play, print the tables, write the files; or show a deal of a result."""
     if options.replay is not None or options.deal is not None:
         return _replay(options)
-    from devyatka_env.evaluation.report import plot, summary
+    from devyatka_env.evaluation.display import plot, summary
     from devyatka_env.evaluation.results import evaluation_result, write_result
 
     if options.deals is None:
@@ -112,8 +112,8 @@ def _tables(options: argparse.Namespace, bots: list[Bot]) -> list[tuple[Rules, l
 
 def _play(options: argparse.Namespace, bots: list[Bot], tables: list[tuple[Rules, list[Bot]]]) -> list[Comparison]:
     """Play and print the tables, up to Ctrl-C."""
-    from devyatka_env.evaluation.arena import evaluate
-    from devyatka_env.evaluation.report import table
+    from devyatka_env.evaluation import evaluate
+    from devyatka_env.evaluation.display import table
 
     comparisons: list[Comparison] = []
     with make_workers(options) as workers:
@@ -135,7 +135,7 @@ def _play(options: argparse.Namespace, bots: list[Bot], tables: list[tuple[Rules
 def _compare(
     options: argparse.Namespace, bots: list[Bot], opponents: list[Bot], rules: Rules, workers: Workers
 ) -> Comparison:
-    from devyatka_env.evaluation.arena import compare
+    from devyatka_env.evaluation import compare
 
     return compare(
         bots,
@@ -153,8 +153,8 @@ def _compare(
 
 def _replay(options: argparse.Namespace) -> int:
     """Show the games of a deal of a result file, move by move."""
+    from devyatka_env.evaluation import read_result
     from devyatka_env.evaluation.replay import replay_deal
-    from devyatka_env.evaluation.results import read_result
 
     if options.replay is None or options.deal is None:
         raise ValueError("--replay RESULT and --deal N go together")

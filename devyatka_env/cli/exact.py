@@ -21,14 +21,12 @@ from devyatka_env.cli.shared import (
     make_workers,
     seat_counts,
 )
-from devyatka_env.records import check_seed
 from devyatka_env.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
+from devyatka_env.rules.numbers import check_seed
 
 if TYPE_CHECKING:
-    from devyatka_env.evaluation import Estimate
-    from devyatka_env.evaluation.exact import Regret, TwoSeatExact
-    from devyatka_env.evaluation.measured import Measured, Progress, WinRate
-    from devyatka_env.evaluation.standing import Standing
+    from devyatka_env.evaluation import Estimate, Regret, Standing, TwoSeatExact
+    from devyatka_env.evaluation.streaming import Measured, Progress, WinRate
 
 DEALS = 10_000
 # Exact values, the oracle and best responses take longer than plain play, and say more by deal.
@@ -158,9 +156,8 @@ def _seats(options: argparse.Namespace) -> list[int]:
 
 def _measure(options: argparse.Namespace, tables: _Tables, found: _Found) -> None:
     """Measure all tables up to Ctrl-C; what is exact at two seats is printed at once."""
+    from devyatka_env.evaluation import standing, two_seats
     from devyatka_env.evaluation.arena import check_deals
-    from devyatka_env.evaluation.exact import two_seats
-    from devyatka_env.evaluation.standing import standing
 
     check_deals(options.deals)
     check_seed(options.seed)
@@ -199,7 +196,7 @@ def _progress_line(bot: Bot, seats: int) -> Progress | None:
 
 def _two_seats(one: TwoSeatExact) -> Iterator[str]:
     """The table of two seats and what it counts."""
-    from devyatka_env.evaluation.report import columns
+    from devyatka_env.evaluation.display import columns
 
     lost, response = one.regret, one.best_response
     rows = [["two seats", "", "perfect", "deals"]]
@@ -241,7 +238,7 @@ def _scaled(estimate: Estimate, factor: float, digits: int) -> str:
 
 def _standings(standings: Sequence[Standing]) -> Iterator[str]:
     """The table of standings."""
-    from devyatka_env.evaluation.report import columns
+    from devyatka_env.evaluation.display import columns
 
     rows = [["seats", "deals", "win rate", "chance", "ceiling", "standing, %"]]
     for one in standings:

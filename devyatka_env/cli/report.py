@@ -20,7 +20,7 @@ from devyatka_env.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from devyatka_env.evaluation.pages.portrait import Progress
+    from devyatka_env.evaluation.reports.measurements import Progress
 
 DEALS, AGAINST, OUTPUT = 8000, "greedy,random", "report.html"
 
@@ -52,18 +52,18 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, and write the page."""
-    from devyatka_env.evaluation.pages.chapters import page_of
-    from devyatka_env.evaluation.pages.model import plain
-    from devyatka_env.evaluation.pages.portrait import paint
-    from devyatka_env.evaluation.pages.subject import open_subject, tables_of
-    from devyatka_env.evaluation.pages.writers import check_ending, write_page
+    from devyatka_env.evaluation.reports.measurements import measure_agent
+    from devyatka_env.evaluation.reports.page import plain
+    from devyatka_env.evaluation.reports.reported_agent import open_agent, tables_of
+    from devyatka_env.evaluation.reports.sections import page_of
+    from devyatka_env.evaluation.reports.writers import check_ending, write_page
 
     check_ending(options.output)
     check_writable(options.output)
-    subject = open_subject(options.subject)
+    subject = open_agent(options.subject)
     tables = tables_of(subject, options.rules, seat_counts(options.seats))
     with make_workers(options) as workers:
-        portrait = paint(
+        measurements = measure_agent(
             subject,
             tables,
             comma_list(options.against),
@@ -75,14 +75,14 @@ def run(options: argparse.Namespace) -> int:
         )
     if sys.stderr.isatty():
         print(" " * 79, end="\r", file=sys.stderr)
-    page = page_of(portrait, _command(options))
+    page = page_of(measurements, _command(options))
     *_, written = write_page(page, options.output)
     print(f"{written}: {plain(page.verdict)}")
     for notice in page.notices:
         print(plain(notice))
-    if portrait.interrupted:
+    if measurements.interrupted:
         return 130
-    return 1 if portrait.failed else 0
+    return 1 if measurements.failed else 0
 
 
 def _command(options: argparse.Namespace) -> str:

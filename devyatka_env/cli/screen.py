@@ -6,9 +6,9 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from devyatka_env.cards import Deck, iter_mask
-from devyatka_env.game import Game
-from devyatka_env.notation import action_text
+from devyatka_env.games import Game
+from devyatka_env.games.notation import action_text
+from devyatka_env.rules import Deck, iter_mask
 
 MAX_WIDTH = 100  # columns
 

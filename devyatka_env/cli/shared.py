@@ -13,9 +13,8 @@ from devyatka_env.bots import bot_names
 from devyatka_env.rules import MAX_PLAYERS, PRESETS
 
 if TYPE_CHECKING:
-    from devyatka_env.evaluation import Estimate
+    from devyatka_env.evaluation import Estimate, Workers
     from devyatka_env.evaluation.arena import Progress
-    from devyatka_env.evaluation.workers import Workers
 
 # What `add_subparsers` returns: where a command adds its parser.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -94,7 +93,7 @@ def make_workers(options: argparse.Namespace) -> Workers:
     Raises:
         ValueError: a number below one, or no time at all for a move.
     """
-    from devyatka_env.evaluation.workers import Workers
+    from devyatka_env.evaluation import Workers
 
     if not options.move_seconds > 0:
         raise ValueError(f"move-seconds must be above 0, not {options.move_seconds:g}")

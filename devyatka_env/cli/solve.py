@@ -9,25 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from devyatka_env.cards import CardTextError, iter_mask
-from devyatka_env.cli.screen import (
-    columns,
-    course,
-    ending,
-    flow,
-    hand_by_suit,
-    paragraph,
-    payoff_words,
-    plural,
-    signed,
-)
+from devyatka_env.cli.screen import columns, course, ending, flow, hand_by_suit, paragraph, payoff_words, plural, signed
 from devyatka_env.cli.shared import RULES_HELP, Commands
-from devyatka_env.game import Game
-from devyatka_env.notation import action_text
-from devyatka_env.rules import DEFAULT_PRESET, Rules
+from devyatka_env.games import Game
+from devyatka_env.games.notation import action_text
+from devyatka_env.rules import DEFAULT_PRESET, CardTextError, Rules, iter_mask
 
 if TYPE_CHECKING:
-    from devyatka_env.effects import Effect
+    from devyatka_env.games import Effect
     from devyatka_env.solver import Solution
 
 POSITION_FORM = "rules | dealer N | hands | cards laid so far"
@@ -64,7 +53,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve and print."""
-    from devyatka_env.effects import effect_of
+    from devyatka_env.games import effect_of
 
     game, origin = _game(options)
     if options.after is not None:

@@ -23,9 +23,9 @@ from devyatka_env.cli.shared import (
 from devyatka_env.rules import DEFAULT_PRESET, Rules
 
 if TYPE_CHECKING:
-    from devyatka_env.evaluation.agents.probes import AgentItem
+    from devyatka_env.evaluation.agent_checks.probes import AgentItem
     from devyatka_env.evaluation.tournaments.pairings import Pairing, Setup
-    from devyatka_env.evaluation.tournaments.play import Progress
+    from devyatka_env.evaluation.tournaments.round_robin import Progress
 
 DEALS = 2000
 
@@ -57,10 +57,10 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Play what is missing, print the tables, write the files."""
     from devyatka_env.evaluation.results import write_result
-    from devyatka_env.evaluation.tournaments.crosstable import plot, table
+    from devyatka_env.evaluation.tournaments.cross_table import plot, table
     from devyatka_env.evaluation.tournaments.pairings import read_setup
-    from devyatka_env.evaluation.tournaments.play import play_tournament
-    from devyatka_env.evaluation.tournaments.standings import standings, standings_result
+    from devyatka_env.evaluation.tournaments.results import standings, standings_result
+    from devyatka_env.evaluation.tournaments.round_robin import play_tournament
 
     if find_spec("scipy") is None:
         raise ImportError("ratings need SciPy: pip install 'devyatka-env[rate]'")
@@ -109,7 +109,7 @@ def _settings(options: argparse.Namespace, known: Setup | None) -> tuple[Rules, 
 
 def _bots(names: list[str], rules: Rules, move_seconds: float) -> tuple[list[Bot], int]:
     """The entrants, and how many were left out: the user's own code is looked over before it plays."""
-    from devyatka_env.evaluation.agents.check import check_agent
+    from devyatka_env.evaluation.agent_checks.check import check_agent
 
     bots = [make_bot(name) for name in names]
     for bot in bots:

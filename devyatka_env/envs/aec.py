@@ -10,10 +10,10 @@ from typing import Any
 
 from pettingzoo import AECEnv
 
-from devyatka_env import engine
+from devyatka_env.engine.turn import ILLEGAL
 from devyatka_env.envs.core import RENDER_MODES, Agents, as_action
-from devyatka_env.observation import Int8Array
 from devyatka_env.rules import Rules
+from devyatka_env.views.observation import Int8Array
 
 _MADE_BY_RESET = (
     "rewards", "_cumulative_rewards", "terminations", "truncations", "infos", "agent_selection",
@@ -23,9 +23,9 @@ _MADE_BY_RESET = (
 class raw_env(Agents, AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo's name for it
     """Devyatka for PettingZoo's AEC API. Agent ``player_i`` sits in seat ``i``.
 
-    Observations are ``{"observation": int8 [D], "action_mask": int8 [C + 1]}`` (`devyatka_env.observation`); the mask
-    stands in ``infos[agent]["action_mask"]`` too. Rewards are the payoffs at the end of each deal, 0 elsewhere; all
-    seats end together. Copies and pickles of a running environment continue identically.
+    Observations are ``{"observation": int8 [D], "action_mask": int8 [C + 1]}`` (`devyatka_env.views.observation`); the
+    mask stands in ``infos[agent]["action_mask"]`` too. Rewards are the payoffs at the end of each deal, 0 elsewhere;
+    all seats end together. Copies and pickles of a running environment continue identically.
 
     For the parallel API there is `parallel_env`. PettingZoo's `aec_to_parallel` wants agents that act in a fixed cycle;
     here a seat that must pass has no turn.
@@ -106,12 +106,12 @@ class raw_env(Agents, AECEnv):  # type: ignore[misc]  # noqa: N801 - PettingZoo'
             self._was_dead_step(action)
             return
         outcome = self._table.step(as_action(action))
-        if outcome == engine.ILLEGAL and self._illegal == "raise":
+        if outcome == ILLEGAL and self._illegal == "raise":
             raise self._table.illegal(action)
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self.infos[agent] = {"action_mask": self._table.pass_only_mask()}
-        if outcome == engine.ILLEGAL:
+        if outcome == ILLEGAL:
             self._end(agent)
         elif self._table.turn < 0:
             self._end_deal()

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from devyatka_env import engine, notation, observation, render
-from devyatka_env.dealing import DealError
-from devyatka_env.game import Game, IllegalActionError
-from devyatka_env.observation import Int8Array
-from devyatka_env.records import STATE_DTYPE, check_seed, compiling, rules_record
-from devyatka_env.rules import MAX_PLAYERS, Rules, RulesError
-from devyatka_env.view import PlayerView
+from devyatka_env.engine import STATE_DTYPE, rules_record
+from devyatka_env.engine.calls import deal_at, legal_actions, payoffs_at, step_at, stop_at
+from devyatka_env.engine.compiling import compiling
+from devyatka_env.games import Game, IllegalActionError, notation, render
+from devyatka_env.rules import MAX_PLAYERS, DealError, Rules, RulesError
+from devyatka_env.rules.numbers import check_seed
+from devyatka_env.views import PlayerView, observation
+from devyatka_env.views.observation import Int8Array
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 ILLEGAL_MODES = ("raise", "terminate")
@@ -34,10 +35,10 @@ def _warm_up() -> None:
     r, states = rules_record(rules), np.zeros(1, STATE_DTYPE)
     out = np.empty(observation.observation_layout(rules.pass_action).size, np.int8)
     with compiling():
-        engine.deal_at(states, 0, r, rules.num_players, 0, np.uint64(0), np.uint64(0))
+        deal_at(states, 0, r, rules.num_players, 0, np.uint64(0), np.uint64(0))
         observation.encode_at(states, 0, r, 0, out, np.empty(rules.pass_action + 1, np.int8))
-        engine.step_at(states, 0, r, rules.pass_action)
-        engine.payoffs_at(states, 0, r, np.empty(MAX_PLAYERS))
+        step_at(states, 0, r, rules.pass_action)
+        payoffs_at(states, 0, r, np.empty(MAX_PLAYERS))
 
 
 class Table:
@@ -160,14 +161,14 @@ class Table:
         self.index = self._next_index
         self._next_index += 1
         self._deals_left -= 1
-        engine.deal_at(
+        deal_at(
             self.states, 0, self.r, self.num_players, self.rules.dealer(self.index),
             np.uint64(self.seed), np.uint64(self.index),
         )  # fmt: skip
 
     def stop(self) -> None:
         """Break off the match."""
-        engine.stop_at(self.states, 0)
+        stop_at(self.states, 0)
         self._deals_left = 0
 
     @property
@@ -192,13 +193,13 @@ class Table:
         return int(self.states["turn"][0])
 
     def step(self, action: int) -> int:
-        """Take an action for the seat to move; answers as `engine.step`."""
-        return int(engine.step_at(self.states, 0, self.r, action))
+        """Take an action for the seat to move; answers as `engine.turn.step`."""
+        return int(step_at(self.states, 0, self.r, action))
 
     def payoffs(self) -> list[float]:
         """Payoffs of the finished deal by seat."""
         out = np.empty(MAX_PLAYERS)
-        engine.payoffs_at(self.states, 0, self.r, out)
+        payoffs_at(self.states, 0, self.r, out)
         payoffs: list[float] = out.tolist()
         return payoffs[: self.num_players]
 
@@ -230,7 +231,7 @@ class Table:
 
     def illegal(self, action: object) -> IllegalActionError:
         """The error for an illegal action now."""
-        legal = engine.legal_actions(self.states[0], self.rules)
+        legal = legal_actions(self.states[0], self.rules)
         state = f"deal {self.index} of seed {self.seed}, seat {self.turn} to move\n{self.text()}"
         return IllegalActionError(action, legal, self.rules, state)
 

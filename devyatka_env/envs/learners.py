@@ -12,13 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env import engine, observation
 from devyatka_env.bots import Bot, BotSpec, make_opponents
-from devyatka_env.bots.play import OUTSIDE, play_on
-from devyatka_env.deals import Deals
-from devyatka_env.observation import Int8Array
-from devyatka_env.records import STATE_DTYPE, States, check_seed, kernel, random_card, rules_record
+from devyatka_env.bots.rollout import OUTSIDE, play_on
+from devyatka_env.engine import STATE_DTYPE, States, rules_record
+from devyatka_env.engine.bitboards import random_card
+from devyatka_env.engine.calls import legal_actions
+from devyatka_env.engine.compiling import kernel
+from devyatka_env.engine.turn import ILLEGAL, step
+from devyatka_env.games import Deals
 from devyatka_env.rules import Rules
+from devyatka_env.rules.numbers import check_seed
+from devyatka_env.views import observation
+from devyatka_env.views.observation import Int8Array
 
 Index = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -52,7 +57,7 @@ def _find_refused(states: States, rules: States, actions: Index, out: NDArray[np
         if s.turn < 0 or (0 <= action < rules[0].num_cards and (s.legal >> np.uint64(action)) & np.uint64(1)):
             continue
         probe[0] = s
-        out[i] = engine.step(probe[0], rules[0], action) == engine.ILLEGAL
+        out[i] = step(probe[0], rules[0], action) == ILLEGAL
         refused += out[i]
     return refused
 
@@ -69,7 +74,7 @@ def _replace(states: States, rules: States, which: Index, words: Words, actions:
 def _step_running(states: States, rules: States, actions: Index) -> None:
     for i in range(len(states)):
         if states[i].turn >= 0:
-            engine.step(states[i], rules[0], actions[i])
+            step(states[i], rules[0], actions[i])
 
 
 @kernel
@@ -297,7 +302,7 @@ class LearnerBatch:
         return ValueError(
             f"illegal action {int(actions[game])} in game {game} (deal {int(games.indices[game])} of seed"
             f" {games.seed}, seat {int(games.turns[game])} to move);"
-            f" legal: {engine.legal_actions(games.states[game], self.rules)}"
+            f" legal: {legal_actions(games.states[game], self.rules)}"
         )
 
     def _finish(self, over: Index, rewards: NDArray[np.float64]) -> Episodes:

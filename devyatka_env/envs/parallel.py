@@ -7,10 +7,10 @@ from typing import Any
 
 from pettingzoo import ParallelEnv
 
-from devyatka_env import engine
+from devyatka_env.engine.turn import ILLEGAL
 from devyatka_env.envs.core import RENDER_MODES, Agents, as_action
-from devyatka_env.game import IllegalActionError
-from devyatka_env.observation import Int8Array
+from devyatka_env.games import IllegalActionError
+from devyatka_env.views.observation import Int8Array
 
 Observations = dict[str, dict[str, Int8Array]]
 
@@ -67,7 +67,7 @@ class DevyatkaParallelEnv(Agents, ParallelEnv):  # type: ignore[misc]
             (seat for seat, action in enumerate(chosen) if seat != mover and action != self._table.pass_action),
             None,
         )
-        if offender is None and self._table.step(chosen[mover]) == engine.ILLEGAL:
+        if offender is None and self._table.step(chosen[mover]) == ILLEGAL:
             offender = mover
         if offender is not None:
             if self._illegal == "raise":

@@ -17,8 +17,8 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 from devyatka_env.bots import Bot, BotSpec
 from devyatka_env.envs.core import Table
 from devyatka_env.envs.learners import LearnerBatch
-from devyatka_env.observation import Int8Array
 from devyatka_env.rules import Rules
+from devyatka_env.views.observation import Int8Array
 
 
 class DevyatkaVecEnv(VecEnv):

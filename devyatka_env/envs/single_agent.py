@@ -9,12 +9,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from devyatka_env import engine
 from devyatka_env.bots import Bot, BotError, BotSpec, make_opponents
+from devyatka_env.engine import STATE_DTYPE
+from devyatka_env.engine.calls import blank_at, legal_actions
+from devyatka_env.engine.randomness import decision_word
+from devyatka_env.engine.turn import ILLEGAL
 from devyatka_env.envs.core import RENDER_MODES, Table, as_action, make_rules
-from devyatka_env.observation import Int8Array
-from devyatka_env.records import STATE_DTYPE, decision_word
 from devyatka_env.rules import Rules
+from devyatka_env.views.observation import Int8Array
 
 ILLEGAL_MODES = ("random", "raise")
 
@@ -126,7 +128,7 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
         info: dict[str, Any] = {}
         if not self._table.is_match_over:
             number = as_action(action)
-            if self._table.step(number) == engine.ILLEGAL:
+            if self._table.step(number) == ILLEGAL:
                 if self._illegal == "raise":
                     raise self._table.illegal(action)
                 legal = np.flatnonzero(self.action_masks())
@@ -168,7 +170,7 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
                 return due
 
     def _forced_action(self) -> int | None:
-        legal = engine.legal_actions(self._table.states[0], self._table.rules)
+        legal = legal_actions(self._table.states[0], self._table.rules)
         return legal[0] if len(legal) == 1 else None
 
     def _opponent_turn(self) -> None:
@@ -177,12 +179,12 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
         view = table.states
         if not bot.sees_all_hands:
             view = np.zeros(1, STATE_DTYPE)
-            engine.blank_at(table.states, 0, seat, view)
+            blank_at(table.states, 0, seat, view)
         assert table.seed is not None
         word = decision_word(np.uint64(table.seed), np.uint64(table.index), seat, int(table.states["num_played"][0]))
         try:
             action = int(bot.act_batch(view, table.rules, np.array([word], np.uint64))[0])
-            if table.step(as_action(action)) == engine.ILLEGAL:
+            if table.step(as_action(action)) == ILLEGAL:
                 raise table.illegal(action)
         except Exception as error:
             raise BotError(f"bot {bot.name} failed (deal {table.index} of seed {table.seed}): {error}") from error

@@ -14,9 +14,9 @@ from devyatka_env.bots import BotSpec
 from devyatka_env.envs.core import Table, make_rules
 from devyatka_env.envs.learners import Episodes, Index, LearnerBatch
 from devyatka_env.envs.single_agent import ILLEGAL_MODES
-from devyatka_env.observation import Int8Array
-from devyatka_env.records import check_seed
 from devyatka_env.rules import Rules
+from devyatka_env.rules.numbers import check_seed
+from devyatka_env.views.observation import Int8Array
 
 Observations = dict[str, Int8Array]
 Step = tuple[Observations, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env import engine
-from devyatka_env.belief import Belief
-from devyatka_env.bots import BOTS, BotError, BotSpec, GreedyBot, PimcBot, ReaderBot, make_bot
-from devyatka_env.bots.base import Bot
-from devyatka_env.bots.parameters import SEPARATOR, check_whole
-from devyatka_env.bots.play import play_on
-from devyatka_env.bots.search import CHANCE, MAX_WORLDS
-from devyatka_env.cards import iter_mask
-from devyatka_env.deals import Deals
+from devyatka_env.bots import BOTS, Bot, BotError, BotSpec, GreedyBot, PimcBot, ReaderBot, make_bot
+from devyatka_env.bots.parameters import SEPARATOR
+from devyatka_env.bots.playouts import CHANCE
+from devyatka_env.bots.rollout import play_on
+from devyatka_env.bots.search import MAX_WORLDS
+from devyatka_env.engine import States, rules_record
+from devyatka_env.engine.knowledge import reveal
 from devyatka_env.evaluation.stats import Z95, Estimate, mean_of
-from devyatka_env.records import States, check_seed, rules_record
+from devyatka_env.games import Deals
+from devyatka_env.rules import iter_mask
+from devyatka_env.rules.numbers import check_seed, check_whole
 from devyatka_env.solver.solution import Frozen
-from devyatka_env.view import PlayerView
+from devyatka_env.views import Belief, PlayerView
 
 WORLDS = 1000
 
@@ -221,5 +221,5 @@ def _every_world(belief: Belief) -> States:
     hands = np.ascontiguousarray(belief.deals(range(belief.count)))
     worlds = np.repeat(belief.view.record, belief.count)
     for world, held in zip(worlds, hands, strict=True):
-        engine.reveal(world, rules_record(belief.view.rules)[0], held)
+        reveal(world, rules_record(belief.view.rules)[0], held)
     return worlds

@@ -26,8 +26,8 @@ from devyatka_env.evaluation.duplicate import (
 )
 from devyatka_env.evaluation.stats import Adjusted, Estimate, Moments, adjust_mean, holm
 from devyatka_env.evaluation.workers import WorkerError, Workers
-from devyatka_env.records import check_seed
 from devyatka_env.rules import Rules
+from devyatka_env.rules.numbers import check_seed
 
 # Games in flight at once: enough for batched networks, few enough that records and observations stay in cache.
 GAMES_AT_ONCE = 4096

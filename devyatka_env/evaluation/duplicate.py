@@ -1,7 +1,7 @@
 """Duplicate deals, played and measured: every deal once with the candidate in each seat, the opponents in the rest.
 
 The luck of the deal falls on every seat alike, so it cancels. A bot's coin flips are a function of deal, seat and
-moment (`records.decision_word`), so all candidates meet the same luck.
+moment (`randomness.decision_word`), so all candidates meet the same luck.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots import BOTS, Bot, BotError
-from devyatka_env.bots.ceiling import ceilings
-from devyatka_env.bots.play import play_on
+from devyatka_env.bots import BOTS, Bot, BotError, ceilings
+from devyatka_env.bots.rollout import play_on
 from devyatka_env.bots.scripted import scripted_code
-from devyatka_env.deals import Deals
 from devyatka_env.evaluation.stats import Floats, Moments
+from devyatka_env.games import Deals
 from devyatka_env.rules import Rules
 
 # Figures of a candidate that every rule set has, in the order of their columns; the win rate by seat and the share of

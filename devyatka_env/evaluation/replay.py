@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from devyatka_env.bots import Bot
-from devyatka_env.game import Game
-from devyatka_env.records import decision_word
+from devyatka_env.engine.randomness import decision_word
+from devyatka_env.games import Game
 from devyatka_env.rules import Rules
 
 

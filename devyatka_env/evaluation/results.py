@@ -12,8 +12,8 @@ from typing import Any
 from devyatka_env.bots.checkpoint import git_commit, package_versions
 from devyatka_env.evaluation.arena import Comparison, Difference, Evaluation
 from devyatka_env.evaluation.stats import Estimate
-from devyatka_env.layout import observation_layout
 from devyatka_env.rules import Rules
+from devyatka_env.views import observation_layout
 
 FORMAT = 2
 

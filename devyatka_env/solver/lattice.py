@@ -28,8 +28,9 @@ The last line is for blocked deals whose places hang on passes, or whose bank is
 value rises with the units, whatever passes lie behind; so best play by units is best play.
 
 What fits, who passes, goes out or is blocked is repeated here in the form that the lattice needs, and so are the
-payoffs of two seats. This is the one exception to the rule that only `devyatka_env.engine` executes the rules, made for
-speed (some 3 ns a position); tests/test_solver.py holds it to the engine and to a search written from the rules page.
+payoffs of two seats. This is the one exception to the rule that only `devyatka_env.engine.turn` executes the rules,
+made for speed (some 3 ns a position); tests/solver/test_solver.py holds it to the engine and to a search written from
+the rules page.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.engine import points_of
-from devyatka_env.records import States, count, kernel, lowest
-from devyatka_env.rules import PAYOFFS, Rules
+from devyatka_env.engine import States
+from devyatka_env.engine.bitboards import count, lowest
+from devyatka_env.engine.compiling import kernel
+from devyatka_env.engine.ending import points_of
+from devyatka_env.rules import Rules
+from devyatka_env.rules.rule_set import PAYOFFS
 
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 SUITS = 4

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from devyatka_env.records import kernel, lowest
+from devyatka_env.engine.bitboards import lowest
+from devyatka_env.engine.compiling import kernel
 from devyatka_env.solver.lattice import (
     BANKED,
     FEWER_PASSES,

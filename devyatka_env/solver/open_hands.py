@@ -1,6 +1,6 @@
 """Exact open-hands values for 2-6 seats: `paranoid` (a floor for one seat) and `max_n` (every seat for itself).
 
-Both search the whole deal (`devyatka_env.solver.searches`), under every preset and payoff. Values are payoffs of the
+Both search the whole deal (`devyatka_env.solver.tree_search`), under every preset and payoff. Values are payoffs of the
 rules. Actions are the legal ones: fouls (``foul="exclude"``) are not searched.
 
 - `paranoid` (Sturtevant and Korf 2000): one seat against all others, who care for nothing but to lower its payoff. With
@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.dealing import is_whole
-from devyatka_env.game import Game
-from devyatka_env.records import States, call, rules_record
+from devyatka_env.engine import States, rules_record
+from devyatka_env.engine.compiling import call
+from devyatka_env.games import Game
 from devyatka_env.rules import Rules
-from devyatka_env.solver.memo import LIMIT, USED, empty_table, limit_error, new_meter
-from devyatka_env.solver.searches import EVERYBODY, Values, payoffs_many, prefers
+from devyatka_env.rules.numbers import is_whole
 from devyatka_env.solver.solution import Solution, check_game, check_states, small_deal
+from devyatka_env.solver.transpositions import LIMIT, USED, empty_table, limit_error, new_meter
+from devyatka_env.solver.tree_search import EVERYBODY, Values, payoffs_many, prefers
 
 # Positions that one search may keep: 1 GB. Max^n from the opening takes most: with 36 cards up to some 500,000, with 52
 # cards up to 6 million (10 seconds); only `win` takes less.
@@ -134,7 +135,7 @@ class _Search:
 
     Attributes:
         seat: whose payoff, or `EVERYBODY`.
-        meter: of the table (`devyatka_env.solver.memo`).
+        meter: of the table (`devyatka_env.solver.transpositions`).
     """
 
     def __init__(self, game: Game, max_states: int) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.dealing import hand_sizes
-from devyatka_env.game import Game
-from devyatka_env.records import STATE_DTYPE, States
+from devyatka_env.engine import STATE_DTYPE, States
+from devyatka_env.games import Game
 from devyatka_env.rules import Rules
+from devyatka_env.rules.hands import hand_sizes
 
 
 @dataclass(frozen=True, eq=False)

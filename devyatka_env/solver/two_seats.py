@@ -21,11 +21,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.cards import Card
-from devyatka_env.dealing import is_whole
-from devyatka_env.game import Game, Result
-from devyatka_env.records import States, call, kernel, rules_record
-from devyatka_env.rules import Rules
+from devyatka_env.engine import States, rules_record
+from devyatka_env.engine.compiling import call, kernel
+from devyatka_env.games import Game, Result
+from devyatka_env.rules import Card, Rules
+from devyatka_env.rules.numbers import is_whole
 from devyatka_env.solver.lattice import Workspace, check_rules, workspace
 from devyatka_env.solver.lookup import action_values, best_cards, cell_of, value_of
 from devyatka_env.solver.solution import Solution, check_game, check_states, small_deal

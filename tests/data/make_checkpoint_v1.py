@@ -16,9 +16,9 @@ import torch
 from devyatka_env.bots import PolicyBot, RandomBot
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
-from devyatka_env.bots.play import ask_bots
-from devyatka_env.deals import Deals
-from devyatka_env.records import States
+from devyatka_env.bots.rollout import ask_bots
+from devyatka_env.engine import States
+from devyatka_env.games import Deals
 from devyatka_env.rules import Rules
 
 FOLDER = Path(__file__).parent / "checkpoint_v1"

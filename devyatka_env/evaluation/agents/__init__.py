@@ -1,1 +1,0 @@
-"""Checks of users' agents: faults, leaks, what is not reproducible."""

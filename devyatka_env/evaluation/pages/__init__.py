@@ -1,1 +1,0 @@
-"""Reports: one page with everything that is known of a checkpoint, a run or a bot."""

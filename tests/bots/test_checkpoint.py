@@ -1,0 +1,287 @@
+"""Checkpoints: round trip, every later release, as a bot by its path, and a clear refusal of every bad file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import runpy
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from devyatka_env import Rules, make_bot
+from devyatka_env.bots import BotError, CheckpointError, PolicyBot, RandomBot
+from devyatka_env.bots.checkpoint import MANIFEST, WEIGHTS, read_manifest, write_checkpoint
+from devyatka_env.envs import DevyatkaEnv
+from devyatka_env.evaluation import evaluate
+from devyatka_env.views.observation import observation_layout
+from tests.helpers.players import NETWORK, RULES, moments, tiny_network
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+Change = Callable[[dict[str, Any]], Any]  # from the content of a manifest to another content
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A good checkpoint, written once."""
+    folder = tmp_path_factory.mktemp("checkpoints") / "good"
+    write_checkpoint(folder, tiny_network().state_dict(), [RULES], NETWORK, steps=10, seed=3)
+    return folder
+
+
+@pytest.fixture
+def folder(template: Path, tmp_path: Path) -> Path:
+    """A copy of it to spoil."""
+    return shutil.copytree(template, tmp_path / "good")
+
+
+def rewrite(folder: Path, change: Change) -> None:
+    """Change a manifest in place."""
+    content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    (folder / MANIFEST).write_text(json.dumps(change(content)), encoding="utf-8")
+
+
+def replace_weights(folder: Path, data: bytes) -> None:
+    """Put another weights file in place, with the digest that belongs to it."""
+    (folder / WEIGHTS).write_bytes(data)
+    rewrite(folder, lambda m: {**m, "weights_sha256": hashlib.sha256(data).hexdigest()})
+
+
+# --- round trip ------------------------------------------------------------------------------------------------------
+
+
+def test_write__read_gives_back_weights_and_manifest(folder: Path) -> None:
+    rules = [RULES, Rules.of("bank", num_players=3, ante=2)]
+    evaluation = {"win_rate": 0.5}
+    written = write_checkpoint(
+        folder,
+        tiny_network(1).state_dict(),
+        rules,
+        NETWORK,
+        steps=99,
+        seed=5,
+        training={"lr": 0.1},
+        evaluation=evaluation,
+    )
+    manifest = read_manifest(folder)
+    assert manifest.rules == tuple(rules)
+    assert [one.preset for one in manifest.rules] == ["first_out", "bank"]
+    assert (manifest.steps, manifest.seed, manifest.num_cards) == (99, 5, 36)
+    assert (manifest.training, manifest.evaluation, manifest.network) == ({"lr": 0.1}, evaluation, NETWORK)
+    assert manifest.layout_hash == observation_layout(36).hash
+    assert manifest.versions["torch"] == torch.__version__
+    assert manifest.to_dict() == written.to_dict()
+    loaded = PolicyBot.load(folder).network.state_dict()
+    for name, tensor in tiny_network(1).state_dict().items():
+        torch.testing.assert_close(loaded[name], tensor, rtol=0, atol=0)
+    assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, WEIGHTS]
+
+
+def full_disk(*_: Any, **__: Any) -> int:
+    """In place of `Path.write_text`."""
+    raise OSError("disk full")
+
+
+def test_write__a_failure_keeps_the_old_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(TypeError):  # nothing that JSON could hold
+        write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK, training={"callback": object()})
+    monkeypatch.setattr(Path, "write_text", full_disk)
+    with pytest.raises(OSError, match="disk full"):
+        write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK)
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK)  # what the failures left is no obstacle
+    assert [path.name for path in folder.parent.iterdir()] == ["good"]
+
+
+def test_write__rules_of_two_deck_sizes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"36.*52|52.*36"):
+        write_checkpoint(tmp_path / "x", tiny_network().state_dict(), [RULES, Rules.of("deck_52")], NETWORK)
+
+
+# --- every later release reads it ------------------------------------------------------------------------------------
+
+
+def test_load__the_checkpoint_of_format_1_plays_as_when_it_was_written() -> None:
+    made = runpy.run_path(str(DATA / "make_checkpoint_v1.py"))  # it says how to remake the files
+    frozen = json.loads((DATA / "checkpoint_v1_actions.json").read_text(encoding="utf-8"))
+    assert len(set(frozen["argmax"])) > 5
+    assert frozen["argmax"] != frozen["sample"]
+    assert made["chosen"]() == frozen
+    manifest = read_manifest(DATA / "checkpoint_v1")
+    assert (manifest.steps, manifest.seed, manifest.rules) == (12345, 7, (made["RULES"],))
+
+
+# --- as a bot --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_policy_bot__a_network_of_nan_or_infinity_is_refused_by_name(folder: Path, value: float) -> None:
+    net = tiny_network()
+    with torch.no_grad():
+        net.policy_head.bias.fill_(value)
+    write_checkpoint(folder, net.state_dict(), [RULES], NETWORK)
+    games = moments(5)
+    with pytest.raises(CheckpointError, match=r"network of .*good answers NaN or infinite logits"):
+        PolicyBot.load(folder).act_batch(games.views(games.all), RULES, games.decision_words(games.all))
+    with pytest.raises(BotError, match=r"bot .*good failed \(deal 0"):
+        evaluate(make_bot(folder), [RandomBot()] * 3, RULES, deals=3)
+
+
+def test_policy_bot__does_not_play_rules_it_was_not_trained_for(folder: Path) -> None:
+    other = Rules.of("one_loser")
+    message = rf"was trained for {RULES} \({RULES.fingerprint}\), not for {other} \({other.fingerprint}\).*any_rules"
+    with pytest.raises(CheckpointError, match=message):
+        evaluate(make_bot(folder), [RandomBot()] * 3, other, deals=2)
+    with pytest.raises(CheckpointError, match=message):
+        DevyatkaEnv(other, opponents=folder)
+    assert evaluate(make_bot(f"{folder}+any_rules"), [RandomBot()] * 3, other, deals=2).games == 8
+
+
+@pytest.mark.parametrize("options", ["", "+sample", "+any_rules", "+sample+any_rules", "+any_rules+sample"])
+def test_make_bot__reads_the_options_after_the_path(folder: Path, options: str) -> None:
+    bot = make_bot(f"{folder}{options}")
+    assert isinstance(bot, PolicyBot)
+    assert bot.sample == ("sample" in options)
+    assert (bot.rules is None) == ("any_rules" in options)
+    assert folder.name in bot.name
+    assert all(word in bot.name for word in options.split("+"))
+
+
+def test_make_bot__an_unknown_option_is_part_of_no_path(folder: Path) -> None:
+    with pytest.raises(ValueError, match="unknown bot"):
+        make_bot(f"{folder}+greedy")
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+def drop(key: str) -> Change:
+    """A manifest without a field."""
+    return lambda manifest: {name: value for name, value in manifest.items() if name != key}
+
+
+def put(key: str, value: Any) -> Change:
+    """A manifest with another value of a field."""
+    return lambda manifest: {**manifest, key: value}
+
+
+def put_rules(**values: Any) -> Change:
+    """A manifest with another rule set."""
+    return lambda manifest: {**manifest, "rules": [{**manifest["rules"][0], **values}]}
+
+
+HASH = observation_layout(36).hash
+FIELDS = ["rules", "network", "layout_hash", "layout_version", "num_cards", "steps", "seed", "training", "evaluation"]
+FIELDS += ["versions", "commit", "created", "weights_sha256"]
+
+BAD_MANIFESTS: list[tuple[Change, str]] = [
+    (put("format", 2), "has format 2; this release reads format 1"),
+    (drop("format"), "has format None; this release reads format 1"),
+    (lambda manifest: [manifest], r"this release reads format 1"),
+    *((drop(key), f"lacks {key}") for key in FIELDS),
+    (put("layout_hash", "0" * 16), rf"layout version 1 \({'0' * 16}\); this release has version 1 \({HASH}\)"),
+    (put_rules(payoff="lose"), rf"rules: .*under rules {RULES.fingerprint}, which this release reads as"),
+    (put_rules(fingerprint="f" * 16), rf"under rules {'f' * 16}, which this release reads as {RULES.fingerprint}"),
+    (put_rules(trumps=True), "unknown rule field 'trumps'"),
+    (put("rules", []), "names no rules"),
+    (put("rules", ["first_out"]), "rules"),
+    (put("rules", None), "rules"),
+    (put("network", {"kind": "transformer"}), "unknown network kind 'transformer'; the kinds are mlp"),
+    (put("network", {"kind": "mlp", "width": 8}), "width"),
+    (put("network", {"hidden": [8, 8]}), "unknown network kind None"),
+    (put("network", {"kind": ["mlp"]}), "network"),
+    (put("network", {"kind": "mlp", "hidden": [8, 9]}), "do not fit network"),
+    (put("network", {"kind": "mlp", "hidden": [8]}), "do not fit network"),
+    (put("network", {"kind": "mlp", "hidden": []}), "network"),
+    (put("network", {"kind": "mlp", "hidden": [-8, 8]}), "network"),
+    (put("network", {"kind": "mlp", "hidden": 8}), "network"),
+    (put("network", "mlp"), "network"),
+    (put("network", None), "network"),
+    (put("num_cards", "36"), "layout|num_cards"),
+    (put("num_cards", [36]), "layout|num_cards"),
+    (put("num_cards", 52), "layout|num_cards"),
+    (put("weights_sha256", "0" * 64), f"has SHA-256 [0-9a-f]{{64}}, its manifest says {'0' * 64}"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_MANIFESTS, ids=[message[:24] for _, message in BAD_MANIFESTS])
+def test_load__a_bad_manifest_is_refused_and_named(folder: Path, change: Change, message: str) -> None:
+    rewrite(folder, change)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        PolicyBot.load(folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_load__rules_of_another_deck_than_the_network_are_refused(folder: Path) -> None:
+    other = Rules.of("deck_52")
+    rewrite(folder, put("rules", [{**other.to_dict(), "fingerprint": other.fingerprint}]))
+    with pytest.raises(CheckpointError, match=r"36.*52|52.*36"):
+        PolicyBot.load(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "\udcff", "null", "[]", '"checkpoint"'])
+def test_load__a_manifest_that_is_no_json_object_is_refused(folder: Path, text: str) -> None:
+    (folder / MANIFEST).write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(CheckpointError, match=r"manifest\.json (is not JSON|has format)"):
+        PolicyBot.load(folder)
+
+
+def test_load__a_missing_part_is_named(folder: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    with pytest.raises(CheckpointError, match=r"cannot read .*weights\.safetensors: No such file"):
+        PolicyBot.load(folder)
+    (folder / MANIFEST).unlink()
+    with pytest.raises(CheckpointError, match=r"no checkpoint at .*good: No such file"):
+        PolicyBot.load(folder)
+
+
+def test_load__tampered_weights_are_refused(folder: Path) -> None:
+    data = bytearray((folder / WEIGHTS).read_bytes())
+    data[-1] ^= 1
+    (folder / WEIGHTS).write_bytes(data)
+    with pytest.raises(CheckpointError, match="SHA-256"):
+        PolicyBot.load(folder)
+
+
+def test_load__what_is_no_safetensors_file_is_refused(folder: Path) -> None:
+    good = (folder / WEIGHTS).read_bytes()
+    for data in (b"", good[:100], b"\xff" * 64, good[:-4]):
+        replace_weights(folder, data)
+        with pytest.raises(CheckpointError, match="is not a safetensors file"):
+            PolicyBot.load(folder)
+
+
+class Bomb:
+    """Unpickling this writes a file."""
+
+    def __init__(self, fuse: Path) -> None:
+        self.fuse = fuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.write_text, (self.fuse, "boom")
+
+
+def test_load__nothing_is_ever_unpickled(folder: Path, tmp_path: Path) -> None:
+    fuse = tmp_path / "exploded"
+    bomb = pickle.dumps(Bomb(fuse))
+    pickle.loads(bomb)
+    assert fuse.exists()  # the bomb is live
+    fuse.unlink()
+    for name in ("weights.pt", "policy.pth", "pytorch_model.bin", "data.pkl", "manifest.pkl"):
+        (folder / name).write_bytes(bomb)
+    PolicyBot.load(folder)
+    replace_weights(folder, bomb)
+    with pytest.raises(CheckpointError, match="is not a safetensors file"):
+        PolicyBot.load(folder)
+    (folder / MANIFEST).write_bytes(bomb)
+    with pytest.raises(CheckpointError, match="is not JSON"):
+        PolicyBot.load(folder)
+    assert not fuse.exists()
