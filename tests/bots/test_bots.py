@@ -9,8 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from devyatka_env import Game, PlayerView, Rules, bot_names, bots, make_bot, register_bot
-from devyatka_env.bots import BOTS, Bot, BotError, CallableBot, GreedyBot, RandomBot, make_opponents
+from devyatka_env import Game, PlayerView, Rules, bot_names, make_bot, register_bot
+from devyatka_env.bots import (
+    BOTS,
+    Bot,
+    BotError,
+    CallableBot,
+    CheckpointError,
+    GreedyBot,
+    RandomBot,
+    make_opponents,
+    registry,
+)
 from devyatka_env.bots.catalogue import HEADING, bot_rows
 from devyatka_env.bots.rollout import ask_bots, play_on
 from devyatka_env.bots.scripted import SCRIPTED, scripted_code
@@ -58,7 +68,7 @@ def test_make_bot__refuses_what_is_no_bot_and_lists_the_names(spec: Any) -> None
 
 
 def test_make_bot__a_folder_without_a_checkpoint_is_an_error_of_its_own(tmp_path: Path) -> None:
-    with pytest.raises(bots.CheckpointError, match="no checkpoint at"):
+    with pytest.raises(CheckpointError, match="no checkpoint at"):
         make_bot(tmp_path)
 
 
@@ -77,7 +87,7 @@ def test_make_opponents__one_for_all_or_exactly_one_each() -> None:
 
 
 def test_register_bot__makes_it_available_everywhere_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bots, "_registry", dict(bots._registry))
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     register_bot("first", lambda: CallableBot(first_card, "first"))
     assert "first" in bot_names()
     assert make_bot("first").name == "first"
@@ -141,7 +151,7 @@ class Tuned(GreedyBot):
 
 @pytest.fixture
 def _tuned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bots, "_registry", dict(bots._registry))
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     register_bot("tuned", Tuned)
 
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import devyatka_env.bots
 from devyatka_env import PlayerView, Rules
-from devyatka_env.bots import CallableBot, RandomBot, bot_names, make_bot, make_opponents
+from devyatka_env.bots import CallableBot, RandomBot, bot_names, make_bot, make_opponents, registry
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
 from devyatka_env.cli import main
@@ -300,7 +299,7 @@ def test_evaluate__a_bot_that_fails_is_named(capsys: Capture, monkeypatch: pytes
     def fail(view: PlayerView, rng: np.random.Generator) -> int:
         raise RuntimeError("out of cards")
 
-    monkeypatch.setitem(devyatka_env.bots._registry, "random", lambda: CallableBot(fail, "random"))
+    monkeypatch.setitem(registry._registry, "random", lambda: CallableBot(fail, "random"))
     assert run("greedy", "--against", "random", "--deals", "5") == 1
     shown = capsys.readouterr().out
     assert "greedy: ended after 0 deals: bot random failed (deal 0 of seed 0): out of cards\n" in shown

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import devyatka_env.bots
-from devyatka_env.bots import GreedyBot, PimcBot, ReaderBot, make_bot
+from devyatka_env.bots import GreedyBot, PimcBot, ReaderBot, make_bot, registry
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.bots.network import build_network
 from devyatka_env.cli import main
@@ -592,7 +591,7 @@ def test_advise__a_bot_that_chooses_an_illegal_card_is_named(capsys: Capture, mo
         def act_batch(self, views: Any, rules: Rules, words: Any) -> Any:
             return np.full(len(views), 99)
 
-    monkeypatch.setitem(devyatka_env.bots._registry, "wrong", Wrong)
+    monkeypatch.setitem(registry._registry, "wrong", Wrong)
     assert main(["advise", SEEN, "--bot", "wrong"]) == 1
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "error: bot wrong chose action 99; legal: [2, 20]\n")
@@ -609,7 +608,7 @@ def test_advise__a_bot_that_chooses_an_illegal_card_is_named(capsys: Capture, mo
         def act(self, view: PlayerView, rng: np.random.Generator) -> int:
             raise NotImplementedError
 
-    monkeypatch.setitem(devyatka_env.bots._registry, "late", Late)
+    monkeypatch.setitem(registry._registry, "late", Late)
     assert main(["advise", SEEN, "--bot", "late", "--worlds", "10"]) == 1
     assert re.fullmatch(r"error: bot late failed [^\d]*\n", capsys.readouterr().err)  # no number of a deal
 
@@ -661,7 +660,7 @@ def test_advise__names_the_seeds_that_there_are(seed: str, capsys: Capture) -> N
 
 
 def test_advise__looks_at_the_worlds_of_the_bot_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(devyatka_env.bots._registry, "mine", lambda worlds=50: PimcBot(worlds))
+    monkeypatch.setitem(registry._registry, "mine", lambda worlds=50: PimcBot(worlds))
     view = parse_information_state(SEEN)
     asked: list[tuple[Any, int | None, int]] = [
         ("pimc", None, 1000),

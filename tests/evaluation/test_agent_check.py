@@ -351,7 +351,7 @@ def test_command__prints_a_verdict_an_item_and_that_no_fault_was_found(capsys: C
 
 def test_command__names_the_faults_of_an_agent_in_ones_own_module(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
-    spec = "tests.broken_agents:peeks_by_frame"
+    spec = "tests.helpers.broken_agents:peeks_by_frame"
     assert main(["check-agent", spec, "--quick", "--rules", RULES, "--json", str(file)]) == 1
     out = capsys.readouterr().out
     assert re.search(r"^fault +hidden cards +of the same view it chose", out, re.MULTILINE)
@@ -370,7 +370,7 @@ def test_command__names_the_faults_of_an_agent_in_ones_own_module(capsys: Captur
     ("arguments", "words"),
     [
         (["nobody"], "unknown bot 'nobody'"),
-        (["tests.broken_agents:nobody"], "has no 'nobody'"),
+        (["tests.helpers.broken_agents:nobody"], "has no 'nobody'"),
         (["greedy", "--games", "0"], "games must be at least 1"),
         (["greedy", "--json", "nowhere/report.json"], "there is no folder nowhere"),
     ],

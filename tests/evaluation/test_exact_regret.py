@@ -286,7 +286,7 @@ def test_ctrl_c__before_anything_was_done_is_passed_on(measure: object, monkeypa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for place in ("exact", "measured", "standing"):
+    for place in ("exact_regret", "streaming", "against_ceiling"):
         monkeypatch.setattr(f"devyatka_env.evaluation.{place}.play_rotations", interrupted)
     with pytest.raises(KeyboardInterrupt):
         measure()  # type: ignore[operator]

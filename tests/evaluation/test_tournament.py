@@ -426,13 +426,19 @@ def test_command__users_own_code_with_faults_is_left_out_and_the_others_play(
     event_folder: Path, capsys: Capture
 ) -> None:
     Path("broken_bots.py").write_text("def bad(view, rng):\n    return -5\n")
-    options = ["greedy", "broken_bots:bad", "random", "broken_agents:peeks_by_frame", "broken_agents:first"]
+    options = [
+        "greedy",
+        "broken_bots:bad",
+        "random",
+        "tests.helpers.broken_agents:peeks_by_frame",
+        "tests.helpers.broken_agents:first",
+    ]
     assert main(["tournament", *options, "--deals", "20", "--json", "out.json"]) == 1
     out = capsys.readouterr().out
     assert "broken_bots:bad, left out: legal choices: chose -5" in out
-    assert "broken_agents:peeks_by_frame, left out: hidden cards: of the same view it chose" in out
+    assert "tests.helpers.broken_agents:peeks_by_frame, left out: hidden cards: of the same view it chose" in out
     entrants = json.loads(Path("out.json").read_text())["entrants"]
-    assert sorted(one["name"] for one in entrants) == ["broken_agents:first", "greedy", "random"]
+    assert sorted(one["name"] for one in entrants) == ["greedy", "random", "tests.helpers.broken_agents:first"]
     assert not any(one["failed"] for one in entrants)
 
 

@@ -382,7 +382,7 @@ WATCH = """
 import gc, time, types
 from numba.core.dispatcher import Dispatcher
 from devyatka_env import Game, Rules
-from devyatka_env.bots import CallableBot, ceiling
+from devyatka_env.bots import CallableBot, ceiling_values
 from devyatka_env.solver import max_n, open_hands, solve, TwoSeatTable, two_seats
 
 looks = []
@@ -391,7 +391,7 @@ def look():
     looks.append({str(one.py_func): len(one.signatures) for one in kernels if one.signatures})
     return time.perf_counter()
 
-for module in (ceiling, open_hands, two_seats):
+for module in (ceiling_values, open_hands, two_seats):
     module.time = types.SimpleNamespace(perf_counter=look)
 last_card = CallableBot(lambda view, rng: view.legal_actions()[-1], "last_card", deterministic=True)
 two = Rules.of("first_out", num_players=2)
@@ -401,8 +401,8 @@ ASKED = {
     "solve(Game.deal(Rules.of(two, payoff='points')))": 4,
     "TwoSeatTable.of(Game.deal(two))": 2,
     "max_n(Game.deal('first_out'))": 2,
-    "ceiling.ceiling(Game.deal('first_out'), 0, 'greedy')": 2,
-    "ceiling.ceilings('first_out', last_card, [0])": 2,
+    "ceiling_values.ceiling(Game.deal('first_out'), 0, 'greedy')": 2,
+    "ceiling_values.ceilings('first_out', last_card, [0])": 2,
 }
 
 
