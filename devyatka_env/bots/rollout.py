@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env.bots.base import Bot
-from devyatka_env.bots.scripted import scripted_choice, scripted_code
+from devyatka_env.bots.scripted import DRAWS, scripted_choice, scripted_code
 from devyatka_env.engine import STATE_DTYPE, States, rules_record
 from devyatka_env.engine.bitboards import lowest
 from devyatka_env.engine.calls import legal_actions
 from devyatka_env.engine.compiling import kernel
 from devyatka_env.engine.knowledge import blank
-from devyatka_env.engine.randomness import decision_word
+from devyatka_env.engine.randomness import Key, decision_word
 from devyatka_env.engine.turn import step
 from devyatka_env.games import Deals
 from devyatka_env.rules import Rules
@@ -50,7 +50,7 @@ def _play_scripted(
     rules: States,
     seating: Index,
     codes: Index,
-    seed: np.uint64,
+    key: Key,
     indices: NDArray[np.uint64],
     skip_forced: bool,
 ) -> None:
@@ -71,7 +71,9 @@ def _play_scripted(
                 break
             else:
                 blank(s, seat, views[0])
-                word = decision_word(seed, indices[i], seat, np.int64(s.num_played))
+                word = np.uint64(0)
+                if codes[player] == DRAWS:  # making words costs more than the others take to choose
+                    word = decision_word(key, indices[i], seat, np.int64(s.num_played))
                 action = np.int64(scripted_choice(codes[player], views[0], r, word))
             step(s, r, action)
 
@@ -104,7 +106,7 @@ def play_on(
     rules = rules_record(games.rules)
     active = which
     while True:
-        _play_scripted(games.states, active, rules, seating, codes, np.uint64(games.seed), games.indices, skip_forced)
+        _play_scripted(games.states, active, rules, seating, codes, games.word_key, games.indices, skip_forced)
         active = active[games.turns[active] >= 0]
         players = seating[active, games.turns[active]]
         active, players = active[players != OUTSIDE], players[players != OUTSIDE]

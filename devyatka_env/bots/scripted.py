@@ -36,6 +36,7 @@ def random_choice(s: Any, r: Any, word: np.uint64) -> int:
 
 # The bots' codes in the kernels: their places in `SCRIPTED`, at the end of this module.
 _RANDOM, _GREEDY, _BLOCKER, _RUNNER, _CLOSED, _PASS_WATCHER = range(6)
+DRAWS = _RANDOM  # the one that uses its word
 
 
 @inlined

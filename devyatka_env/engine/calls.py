@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env.engine.compiling import kernel
-from devyatka_env.engine.deal import begin, clear, deal
+from devyatka_env.engine.deal import begin, clear, deal, deal_keyed
 from devyatka_env.engine.knowledge import blank, could_hold
 from devyatka_env.engine.payoffs import write_payoffs
+from devyatka_env.engine.randomness import Key
 from devyatka_env.engine.records import STOPPED, States
 from devyatka_env.engine.turn import fitting, step
 from devyatka_env.rules import Rules, iter_mask
@@ -24,6 +25,14 @@ def deal_at(
 ) -> None:
     """`deal` into ``states[i]``."""
     deal(states[i], rules[0], num_players, dealer, seed, index)
+
+
+@kernel
+def deal_keyed_at(
+    states: States, i: int, rules: States, num_players: int, dealer: int, key: Key, index: np.uint64
+) -> None:
+    """`deal_keyed` into ``states[i]``."""
+    deal_keyed(states[i], rules[0], num_players, dealer, key, index)
 
 
 @kernel

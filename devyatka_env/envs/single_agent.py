@@ -13,6 +13,7 @@ from devyatka_env.bots import Bot, BotError, BotSpec, make_opponents
 from devyatka_env.engine import STATE_DTYPE
 from devyatka_env.engine.calls import blank_at, legal_actions
 from devyatka_env.engine.randomness import decision_word
+from devyatka_env.engine.seeds import word_key
 from devyatka_env.engine.turn import ILLEGAL
 from devyatka_env.envs.core import RENDER_MODES, Table, as_action, make_rules
 from devyatka_env.rules import Rules
@@ -181,7 +182,7 @@ class DevyatkaEnv(gymnasium.Env[dict[str, Int8Array], np.int64]):
             view = np.zeros(1, STATE_DTYPE)
             blank_at(table.states, 0, seat, view)
         assert table.seed is not None
-        word = decision_word(np.uint64(table.seed), np.uint64(table.index), seat, int(table.states["num_played"][0]))
+        word = decision_word(word_key(table.seed), np.uint64(table.index), seat, int(table.states["num_played"][0]))
         try:
             action = int(bot.act_batch(view, table.rules, np.array([word], np.uint64))[0])
             if table.step(as_action(action)) == ILLEGAL:

@@ -14,13 +14,13 @@ from devyatka_env.engine import STATE_DTYPE, States, rules_record
 from devyatka_env.engine.bitboards import lowest
 from devyatka_env.engine.calls import legal_actions
 from devyatka_env.engine.compiling import kernel
-from devyatka_env.engine.deal import deal_index
+from devyatka_env.engine.deal import deal_index, deal_keyed, dealer_of
 from devyatka_env.engine.knowledge import blank
 from devyatka_env.engine.payoffs import write_payoffs
-from devyatka_env.engine.randomness import decision_word
+from devyatka_env.engine.randomness import Key, decision_word
+from devyatka_env.engine.seeds import Secret, Seed, check_source, deal_key, word_key
 from devyatka_env.engine.turn import ILLEGAL, step
 from devyatka_env.rules import MAX_PLAYERS, Rules
-from devyatka_env.rules.numbers import check_seed
 from devyatka_env.views import observation
 
 Index = NDArray[np.int64]
@@ -32,6 +32,14 @@ def _deal_many(states: States, which: Index, rules: States, seed: np.uint64, ind
     r = rules[0]
     for i in which:
         deal_index(states[i], r, np.int64(r.num_players), seed, indices[i])
+
+
+@kernel
+def _deal_many_keyed(states: States, which: Index, rules: States, key: Key, indices: Words) -> None:
+    r = rules[0]
+    n = np.int64(r.num_players)
+    for i in which:
+        deal_keyed(states[i], r, n, dealer_of(r, n, indices[i]), key, indices[i])
 
 
 @kernel
@@ -77,10 +85,10 @@ def blank_movers(states: States, which: Index, out: States) -> None:
 
 
 @kernel
-def _decision_words(states: States, which: Index, seed: np.uint64, indices: Words, out: Words) -> None:
+def _decision_words(states: States, which: Index, key: Key, indices: Words, out: Words) -> None:
     for k in range(len(which)):
         s = states[which[k]]
-        out[k] = decision_word(seed, indices[which[k]], np.int64(s.turn), np.int64(s.num_played))
+        out[k] = decision_word(key, indices[which[k]], np.int64(s.turn), np.int64(s.num_played))
 
 
 @kernel
@@ -94,18 +102,19 @@ class Deals:
 
     Attributes:
         rules: the rule set.
-        seed: the seed of every deal.
+        seed: the seed of every deal, or a `Secret` in its place.
+        word_key: ``uint64 [2]``, the key of the bots' words.
         indices: ``uint64 [B]``, the deal index of each game.
         states: ``[B]`` records of `records.STATE_DTYPE`.
     """
 
-    def __init__(self, rules: Rules | str, indices: NDArray[np.integer], seed: int = 0) -> None:
+    def __init__(self, rules: Rules | str, indices: NDArray[np.integer], seed: Seed = 0) -> None:
         self.rules = rules = Rules.of(rules)
-        self.seed = check_seed(seed)
+        self.seed = check_source(seed)
+        self.word_key = word_key(self.seed)
         self.indices = deal_indices(indices)
         self.states = np.zeros(len(self.indices), STATE_DTYPE)
         self._r = rules_record(rules)
-        self._seed = np.uint64(seed)
         self.all = np.arange(len(self.indices))
         self.deal(self.all)
 
@@ -117,7 +126,10 @@ class Deals:
         if indices is not None:
             self.indices[which] = deal_indices(indices)
         self._check(which)
-        _deal_many(self.states, which, self._r, self._seed, self.indices)
+        if isinstance(self.seed, Secret):
+            _deal_many_keyed(self.states, which, self._r, deal_key(self.seed), self.indices)
+        else:
+            _deal_many(self.states, which, self._r, np.uint64(self.seed), self.indices)
 
     def _check(self, which: Index) -> None:
         """Refuse numbers that are no game: the kernels would read and write beside the array."""
@@ -171,7 +183,7 @@ class Deals:
         """A random word ``uint64 [K]`` for each mover's decision (`randomness.decision_word`)."""
         self._check(which)
         out = np.empty(len(which), np.uint64)
-        _decision_words(self.states, which, self._seed, self.indices, out)
+        _decision_words(self.states, which, self.word_key, self.indices, out)
         return out
 
     def payoffs(self, which: Index) -> NDArray[np.float64]:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from devyatka_env.engine import REASONS, STATE_DTYPE, States, rules_record
-from devyatka_env.engine.calls import begin_at, deal_at, legal_actions, payoffs_at, step_at
+from devyatka_env.engine.calls import begin_at, deal_at, deal_keyed_at, legal_actions, payoffs_at, step_at
+from devyatka_env.engine.seeds import Secret, Seed, check_source, deal_key
 from devyatka_env.engine.turn import ILLEGAL
 from devyatka_env.games import notation
 from devyatka_env.rules import MAX_PLAYERS, Card, DealError, Rules, RulesError, iter_mask
@@ -88,19 +89,22 @@ class Game:
     # --- building a game ---
 
     @classmethod
-    def deal(cls, rules: Rules | str = "first_out", seed: int = 0, index: int = 0) -> Game:
+    def deal(cls, rules: Rules | str = "first_out", seed: Seed = 0, index: int = 0) -> Game:
         """Deal number ``index`` of ``seed``: the very deal that every environment and batch plays.
+
+        A `Secret` may stand for the seed.
 
         Raises:
             ValueError: a seed or index outside 0 to 2**64 - 1.
         """
         rules = Rules.of(rules)
-        seed, index = check_seed(seed), check_seed(index, "index")
+        seed, index = check_source(seed), check_seed(index, "index")
         states = np.zeros(1, STATE_DTYPE)
-        deal_at(
-            states, 0, rules_record(rules), rules.num_players, rules.dealer(index),
-            np.uint64(seed), np.uint64(index),
-        )  # fmt: skip
+        where = (states, 0, rules_record(rules), rules.num_players, rules.dealer(index))
+        if isinstance(seed, Secret):
+            deal_keyed_at(*where, deal_key(seed), np.uint64(index))
+        else:
+            deal_at(*where, np.uint64(seed), np.uint64(index))
         return cls(rules, states)
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from devyatka_env.engine.seeds import Seed, check_source
 from devyatka_env.games.game import Game
 from devyatka_env.rules import Rules
 from devyatka_env.rules.numbers import check_seed
@@ -18,9 +19,9 @@ class Match:
         deal_number: its number within the match, from 0.
     """
 
-    def __init__(self, rules: Rules | str, seed: int = 0, index: int = 0) -> None:
+    def __init__(self, rules: Rules | str, seed: Seed = 0, index: int = 0) -> None:
         self.rules = Rules.of(rules)
-        self._seed = check_seed(seed)
+        self._seed = check_source(seed)
         self._first = check_seed(index, "index") * self.rules.deals
         self.deal_number = 0
         self._payoffs: list[tuple[float, ...]] = []

@@ -1,0 +1,171 @@
+"""Files: written whole or not at all, wherever a path leads; and JSON and YAML of others, read without trusting them.
+
+A reader finds the old file or the new one at every moment, whatever ends the writer. Links are followed. What is no
+regular file (a pipe, a device, ``/dev/stdout``) is written to directly, and never replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+# What a file of ours may hold at most, in bytes: a result of a hundred candidates has a few million.
+MAX_BYTES = 64_000_000
+MAX_YAML_BYTES = 1_000_000
+# What of a bad value is shown in an error, in characters.
+_SHOWN = 80
+
+
+class FileFormatError(ValueError):
+    """A file that is no JSON or YAML of the form asked for; the message names the file and the place in it."""
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write_whole(path: str | Path, content: bytes | str) -> None:
+    """Write a file; text as UTF-8 on any console.
+
+    Raises:
+        OSError: it cannot be written; what stood there is still there.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    if not _is_replaced(Path(path)):
+        sys.stdout.flush()  # it may be the same pipe
+        with open(path, "wb") as direct:  # noqa: PTH123 - a device is no path to be joined or resolved
+            direct.write(data)
+        return
+    target = Path(os.path.realpath(path))
+    fresh = target.with_name(f".{target.name}.{os.getpid()}.new")
+    try:
+        with fresh.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut may leave the name of the new file and the bytes of none
+        if target.exists():
+            fresh.chmod(stat.S_IMODE(target.stat().st_mode))
+        fresh.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring renamed and removed names in a folder to the disk, where the system can."""
+    with suppress(OSError, AttributeError):
+        number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def _is_replaced(path: Path) -> bool:
+    """Whether a new file may take the place of what a path leads to: not of devices, pipes, and open files."""
+    where = (os.path.abspath(path), os.path.realpath(path))  # noqa: PTH100 - not resolved, in the first
+    if any(one.startswith(("/dev/", "/proc/")) for one in where):
+        return False
+    return not path.exists() or path.is_file()
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a file that cannot be written, before any work is done for it; ``None`` is no file.
+
+    Raises:
+        ValueError: a folder, or a file in a folder that is not there or not to be written in.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder")
+    if not _is_replaced(path):
+        if not os.access(path, os.W_OK):
+            raise ValueError(f"cannot write {path}: it may not be written to")
+        return
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise ValueError(f"cannot write {path}: there is no folder {target.parent}")
+    probe = target.with_name(f".{target.name}.{os.getpid()}.new")
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"cannot write {path}: {error.strerror or error} (in {target.parent})") from error
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_json(path: str | Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        OSError: it cannot be read.
+        FileFormatError: it is too large, or no JSON.
+    """
+    return parse_json(read_bytes(path, MAX_BYTES), str(path))
+
+
+def parse_json(text: str | bytes, where: str) -> Any:
+    """The content of a JSON text.
+
+    Raises:
+        FileFormatError: no JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: not UTF-8, too, and numbers of thousands of digits
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else shown(str(error))
+        raise FileFormatError(f"{where} is not JSON: {why}") from error
+
+
+def read_yaml(path: str | Path) -> Any:
+    """The content of a YAML file; plain values only, and no aliases: a few of them can stand for gigabytes.
+
+    Raises:
+        OSError: it cannot be read.
+        FileFormatError: it is too large, or no such YAML.
+        ImportError: PyYAML is not installed.
+    """
+    import yaml  # in the extra `train`; settings given in code need no YAML
+
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("aliases (*name) are not read")
+            return super().compose_node(parent, index)
+
+    try:
+        return yaml.load(read_bytes(path, MAX_YAML_BYTES), Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: dates that are none
+        if isinstance(error, FileFormatError):
+            raise
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else shown(str(error))
+        raise FileFormatError(f"{path}: not YAML: {why}") from error
+
+
+def read_bytes(path: str | Path, most: int = MAX_BYTES) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        OSError: it cannot be read.
+        FileFormatError: there are more than ``most``.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - as above
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise FileFormatError(f"{path} is larger than {most:,} bytes")
+    return data
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: on one line, and not longer than that may be."""
+    text = " ".join((value if isinstance(value, str) else repr(value)).split())
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
