@@ -143,7 +143,7 @@ def read_yaml(path: str | Path) -> Any:
             return super().compose_node(parent, index)
 
     try:
-        return yaml.load(read_bytes(path, MAX_YAML_BYTES), Loader)  # noqa: S506 - a safe loader
+        return yaml.load(read_bytes(path, MAX_YAML_BYTES), Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: dates that are none
         if isinstance(error, FileFormatError):
             raise
