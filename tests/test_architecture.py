@@ -23,9 +23,10 @@ GOLDEN_NAMES = Path(__file__).parent / "data" / "public_names.txt"
 # before it. ``__init__`` is a room's face. The face of the package stands above the rooms that it shows.
 TOWER: dict[str, list[str]] = {
     "_package": [],
+    "_files": [],
     "rules": ["cards", "presets", "rule_set", "numbers", "hands"],
     "engine": [
-        "compiling", "randomness", "bitboards", "spread", "records",
+        "compiling", "randomness", "seeds", "bitboards", "spread", "records",
         "ending", "payoffs", "turn", "deal", "knowledge", "calls",
     ],
     "views": [
@@ -333,7 +334,7 @@ def global_randomness(source: str) -> list[str]:
         text = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
         if re.fullmatch(r"(np|numpy)\.random\.\w+", text) and text.split(".")[-1] not in allowed:
             found.append(text)
-        if re.fullmatch(r"(random|secrets)\.\w+|torch\.rand\w*", text):
+        if re.fullmatch(r"random\.\w+|secrets\.(?!token_bytes)\w+|torch\.rand\w*", text):
             found.append(text)
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng") and not node.args:
             found.append(ast.unparse(node))
