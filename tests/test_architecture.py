@@ -45,10 +45,9 @@ TOWER: dict[str, list[str]] = {
     "envs": ["core", "aec", "parallel", "single_agent", "learners", "vector", "sb3"],
     "evaluation": [
         "stats", "duplicate", "workers", "arena", "advice", "streaming", "exact_regret", "against_ceiling", "replay",
-        "results", "display",
-        "agent_checks.harness", "agent_checks.probes", "agent_checks.check", "agent_checks.__init__",
-        "reports.page", "reports.writers", "reports.reported_agent", "reports.measurements", "reports.charts",
-        "reports.wording", "reports.provenance", "reports.sections", "reports.__init__",
+        "results", "display", "agent_checks.bait", "agent_checks.harness", "agent_checks.probes", "agent_checks.check",
+        "agent_checks.__init__", "reports.page", "reports.writers", "reports.reported_agent", "reports.measurements",
+        "reports.charts", "reports.wording", "reports.provenance", "reports.sections", "reports.__init__",
         "tournaments.ratings", "tournaments.pairings", "tournaments.round_robin", "tournaments.results",
         "tournaments.cross_table", "tournaments.__init__",
     ],

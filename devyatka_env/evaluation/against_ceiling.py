@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from devyatka_env.bots import BotError, BotSpec, ceilings
+from devyatka_env.engine.seeds import Seed
 from devyatka_env.evaluation.arena import MOVE_SECONDS, check_deals, make_field, spans
 from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
 from devyatka_env.evaluation.stats import Estimate, Moments, ratio
@@ -37,7 +38,7 @@ class Standing(Measured):
     against: tuple[str, ...]
     cheats: tuple[str, ...]
     rules: Rules
-    seed: int
+    seed: Seed
     win_rate: Estimate
     ceiling: Estimate
     share: Estimate
@@ -49,7 +50,7 @@ def standing(
     against: BotSpec | Sequence[BotSpec],
     rules: Rules | str,
     deals: int,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,

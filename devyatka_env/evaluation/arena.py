@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from devyatka_env.bots import BotError, BotSpec, make_bot, make_opponents
+from devyatka_env.engine.seeds import Seed, check_source
 from devyatka_env.evaluation.duplicate import (
     FIGURES,
     Chunk,
@@ -27,7 +28,6 @@ from devyatka_env.evaluation.duplicate import (
 from devyatka_env.evaluation.stats import Adjusted, Estimate, Moments, adjust_mean, holm
 from devyatka_env.evaluation.workers import WorkerError, Workers
 from devyatka_env.rules import Rules
-from devyatka_env.rules.numbers import check_seed
 
 # Games in flight at once: enough for batched networks, few enough that records and observations stay in cache.
 GAMES_AT_ONCE = 4096
@@ -69,7 +69,7 @@ class Evaluation:
     candidate: str
     against: tuple[str, ...]
     rules: Rules
-    seed: int
+    seed: Seed
     deals: int
     seconds: float
     win_rate: Estimate
@@ -132,7 +132,7 @@ def evaluate(
     opponents: BotSpec | Sequence[BotSpec],
     rules: Rules | str,
     deals: int,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,
@@ -165,7 +165,7 @@ def compare(
     opponents: BotSpec | Sequence[BotSpec],
     rules: Rules | str,
     deals: int,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,
@@ -234,7 +234,7 @@ def make_field(
     candidates: Sequence[BotSpec],
     opponents: BotSpec | Sequence[BotSpec],
     rules: Rules | str,
-    seed: int,
+    seed: Seed,
     move_seconds: float | None = None,
 ) -> Field:
     """A field of bots that play these rules.
@@ -248,7 +248,7 @@ def make_field(
     players = tuple(make_bot(one) for one in candidates), tuple(make_opponents(opponents, rules.num_players - 1))
     for bot in (*players[0], *players[1]):
         bot.check_rules(rules)
-    return Field(*players, rules, check_seed(seed), move_seconds)
+    return Field(*players, rules, check_source(seed), move_seconds)
 
 
 def _check_wishes(until_ci: float | None, adjust: int) -> None:

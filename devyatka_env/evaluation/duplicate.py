@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from devyatka_env.bots import BOTS, Bot, BotError, ceilings
 from devyatka_env.bots.rollout import play_on
 from devyatka_env.bots.scripted import scripted_code
+from devyatka_env.engine.seeds import Seed
 from devyatka_env.evaluation.stats import Floats, Moments
 from devyatka_env.games import Deals
 from devyatka_env.rules import Rules
@@ -57,7 +58,7 @@ class Field:
     candidates: tuple[Bot, ...]
     opponents: tuple[Bot, ...]
     rules: Rules
-    seed: int
+    seed: Seed
     move_seconds: float | None = None
     controls: tuple[str, ...] = ()
 
@@ -146,7 +147,7 @@ def play_rotations(
     bots: Sequence[Bot],
     rules: Rules,
     indices: NDArray[np.int64],
-    seed: int,
+    seed: Seed,
     move_seconds: float | None = None,
 ) -> tuple[Deals, NDArray[np.int64]]:
     """Play each deal once with bot 0 in every seat; game ``d * n + k`` has it in seat ``k``.

@@ -14,6 +14,7 @@ import numpy as np
 from devyatka_env.bots import Bot, BotError, BotSpec, OracleBot, make_bot
 from devyatka_env.bots.best_response import best_ends
 from devyatka_env.engine import States
+from devyatka_env.engine.seeds import Seed
 from devyatka_env.evaluation.arena import MOVE_SECONDS, check_deals, make_field, spans
 from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
 from devyatka_env.evaluation.stats import Estimate, Moments, ratio
@@ -81,7 +82,7 @@ class TwoSeatExact:
     bot: str
     cheats: bool
     rules: Rules
-    seed: int
+    seed: Seed
     hands_known: bool
     regret: Regret
     against_oracle: WinRate | None
@@ -93,7 +94,7 @@ class TwoSeatExact:
         return tuple(one for one in (self.regret.match, self.against_oracle, self.best_response) if one is not None)
 
 
-def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: int = 0, opponent: BotSpec | None = None) -> Regret:
+def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: Seed = 0, opponent: BotSpec | None = None) -> Regret:
     """Play duplicate two-seat deals and hold every decision of the bot against the exact values.
 
     The values are those of open hands. With the whole pack dealt that is what a seat can know. With cards out of play
@@ -127,7 +128,7 @@ def two_seats(
     bot: BotSpec,
     rules: Rules | str,
     deals: int,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,
@@ -173,7 +174,7 @@ def two_seats(
 
 
 def _two_seat_field(
-    bot: Bot, opponent: Bot, rules: Rules | str, deals: int, seed: int, move_seconds: float | None
+    bot: Bot, opponent: Bot, rules: Rules | str, deals: int, seed: Seed, move_seconds: float | None
 ) -> Field:
     rules = Rules.of(rules)
     _workspace(rules)  # refuses rules that are not solved

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-import runpy
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from devyatka_env import Rules, make_bot
+from devyatka_env import Game, Rules, make_bot
 from devyatka_env.bots import BotError, CheckpointError, PolicyBot, RandomBot
 from devyatka_env.bots.checkpoint import MANIFEST, WEIGHTS, read_manifest, write_checkpoint
 from devyatka_env.envs import DevyatkaEnv
@@ -110,13 +109,18 @@ def test_write__rules_of_two_deck_sizes_are_refused(tmp_path: Path) -> None:
 
 
 def test_load__the_checkpoint_of_format_1_plays_as_when_it_was_written() -> None:
-    made = runpy.run_path(str(DATA / "make_checkpoint_v1.py"))  # it says how to remake the files
+    """Its weights, and the moments, random words and choices, are those that release 0.1 wrote; never made again."""
     frozen = json.loads((DATA / "checkpoint_v1_actions.json").read_text(encoding="utf-8"))
-    assert len(set(frozen["argmax"])) > 5
-    assert frozen["argmax"] != frozen["sample"]
-    assert made["chosen"]() == frozen
+    games = [Game.from_position(row["position"]) for row in frozen]
+    views = np.concatenate([game.view(game.turn).record for game in games])
+    words = np.array([row["word"] for row in frozen], np.uint64)
+    for kind in ("argmax", "sample"):
+        bot = PolicyBot.load(DATA / "checkpoint_v1", sample=kind == "sample")
+        assert bot.act_batch(views, games[0].rules, words).tolist() == [row[kind] for row in frozen]
+    assert len({row["argmax"] for row in frozen}) > 5
+    assert any(row["argmax"] != row["sample"] for row in frozen)
     manifest = read_manifest(DATA / "checkpoint_v1")
-    assert (manifest.steps, manifest.seed, manifest.rules) == (12345, 7, (made["RULES"],))
+    assert (manifest.steps, manifest.seed, manifest.rules) == (12345, 7, (games[0].rules,))
 
 
 # --- as a bot --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from devyatka_env import Game, PlayerView, Rules, make_bot
 from devyatka_env.bots import Bot, BotError, CallableBot, GreedyBot, RandomBot
 from devyatka_env.engine import States
 from devyatka_env.engine.randomness import decision_word
+from devyatka_env.engine.seeds import word_key
 from devyatka_env.evaluation import Comparison, Estimate, Evaluation, Workers, arena, compare, evaluate
 from devyatka_env.evaluation.stats import Moments, adjust_mean, holm, mean_of
 from devyatka_env.evaluation.workers import WorkerError
@@ -215,7 +216,7 @@ def naive(bots: list[Bot], rules: Rules, deals: int, seed: int) -> dict[str, NDA
             game = Game.deal(rules, seed, deal)
             while not game.is_over:
                 bot = bots[(game.turn - seat) % n]
-                word = decision_word(np.uint64(seed), np.uint64(deal), game.turn, int(game.record["num_played"]))
+                word = decision_word(word_key(seed), np.uint64(deal), game.turn, int(game.record["num_played"]))
                 view = game.view(game.turn)
                 game.play(int(bot.act_batch(view.record, rules, np.array([word], np.uint64))[0]))
             result = game.result()
