@@ -27,9 +27,7 @@ class ThiefByAct(Thief):
 
 def in_the_arena(thief: Thief, seed: Seed) -> None:
     result = evaluate(thief, "greedy", RULES, deals=8, seed=seed)
-    assert (
-        result.win_rate.mean == 0.25
-    )  # not knowing the hands it plays as greedy does, so each deal is won once in four
+    assert result.win_rate.mean == 0.25  # it plays as greedy does, so each deal is won once in four
 
 
 def in_a_gymnasium_environment(thief: Thief, seed: Seed) -> None:
