@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from devyatka_env._files import check_writable
 from devyatka_env.cli.screen import columns, paragraph, plural
-from devyatka_env.cli.shared import BOTS_HELP, RULES_HELP, Commands, check_writable, set_threads
+from devyatka_env.cli.shared import BOTS_HELP, RULES_HELP, Commands, set_threads
 
 if TYPE_CHECKING:
     from devyatka_env.evaluation.agent_checks.check import AgentReport

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devyatka_env._files import check_writable
 from devyatka_env.bots import Bot, make_bot, make_opponents
 from devyatka_env.cli.screen import course, ending, paragraph
 from devyatka_env.cli.shared import (
@@ -14,7 +15,6 @@ from devyatka_env.cli.shared import (
     Commands,
     add_workers,
     check_plot,
-    check_writable,
     comma_list,
     make_workers,
     progress_line,

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from devyatka_env._files import check_writable
 from devyatka_env.bots import bot_names
 from devyatka_env.rules import MAX_PLAYERS, PRESETS
 
@@ -32,18 +33,6 @@ BOTS_HELP = (
 def comma_list(text: str) -> list[str]:
     """The parts of a comma list; none of an empty text."""
     return [part.strip() for part in text.split(",")] if text else []
-
-
-def check_writable(path: Path | None) -> None:
-    """Refuse a file that cannot be written before any work is done for it; ``None`` is no file.
-
-    Raises:
-        ValueError: a folder, or a file in a folder that is not there.
-    """
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise ValueError(
-            f"cannot write {path}: " + ("it is a folder" if path.is_dir() else f"there is no folder {path.parent}")
-        )
 
 
 def check_plot(path: Path | None, option: str = "--plot") -> None:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devyatka_env._files import check_writable
 from devyatka_env.bots import Bot, make_bot
 from devyatka_env.bots.imported import is_import
 from devyatka_env.cli.screen import width
@@ -17,7 +18,6 @@ from devyatka_env.cli.shared import (
     Commands,
     add_workers,
     check_plot,
-    check_writable,
     make_workers,
 )
 from devyatka_env.rules import DEFAULT_PRESET, Rules

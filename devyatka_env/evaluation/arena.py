@@ -304,9 +304,9 @@ class Tally:
         self._seconds = [0.0] * len(self.playing)
 
     def add(self, chunk: Chunk) -> None:
-        """Take in the next chunk; candidates whose games failed in it end with what they had before."""
+        """Take in the next chunk; a candidate that failed in it ends with the whole deals before."""
         for k in [k for k in self.playing if k in chunk.failures]:
-            self._end(k, chunk.failures[k])
+            self._end(k, chunk.failures[k], chunk.before[k])
         for k in self.playing:
             self._seconds[k] += chunk.seconds[k]
         controls = range(self._columns * len(self.field.candidates), len(chunk.moments.means))
@@ -319,8 +319,11 @@ class Tally:
         for k in list(self.playing):
             self._end(k, Failure("", self.joint.count, message))
 
-    def _end(self, k: int, failure: Failure) -> None:
-        self._ended[k] = self._of(k), failure
+    def _end(self, k: int, failure: Failure, before: Moments | None = None) -> None:
+        moments = self._of(k)
+        if before is not None:
+            moments.add(before)
+        self._ended[k] = moments, failure
         gone = self._span(k)
         self.joint = self.joint.columns([c for c in range(len(self.joint.means)) if c not in gone])
         self.playing.remove(k)
