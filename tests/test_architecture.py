@@ -41,7 +41,7 @@ TOWER: dict[str, list[str]] = {
     ],
     "bots": [
         "base", "parameters", "scripted", "network", "checkpoint", "policy", "imported", "rollout", "best_response",
-        "playouts", "search", "registry", "catalogue", "ceiling_values",
+        "playouts", "search", "registry", "isolated", "catalogue", "ceiling_values",
     ],
     "envs": ["core", "aec", "parallel", "single_agent", "learners", "vector", "sb3"],
     "evaluation": [

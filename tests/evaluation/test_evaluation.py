@@ -489,16 +489,16 @@ def test_compare__a_candidate_that_fails_ends_with_its_name_and_deal_and_the_oth
     broken = FailsAt(Game.deal(BASE, 0, 17).dealt_masks[2], how)
     result = compare([GreedyBot(), broken, RandomBot()], "random", BASE, 40, move_seconds=1.0)
     first, failed, last = result.evaluations
-    assert (first.deals, failed.deals, last.deals) == (40, 14, 40)
+    assert (first.deals, failed.deals, last.deals) == (40, 17, 40)  # all whole deals before the failure stand
     assert failed.failure is not None
     assert (failed.failure.bot, failed.failure.deal) == ("fails", 17)
     assert re.search(message, failed.failure.message)
     assert (first.failure, last.failure) == (None, None)
-    assert_same_figures(failed, evaluate(GreedyBot(), "random", BASE, 14))
+    assert_same_figures(failed, evaluate(GreedyBot(), "random", BASE, 17))
     assert_same_figures(last, evaluate(RandomBot(), "random", BASE, 40))
     assert [one.reference for one in result.differences] == ["random"]
     as_opponent = compare([GreedyBot(), RandomBot()], [broken, "random", "random"], BASE, 40, move_seconds=1.0)
-    assert [(one.deals, one.failure and one.failure.bot) for one in as_opponent.evaluations] == [(14, "fails")] * 2
+    assert [(one.deals, one.failure and one.failure.bot) for one in as_opponent.evaluations] == [(17, "fails")] * 2
 
 
 # --- workers ---------------------------------------------------------------------------------------------------------
@@ -520,7 +520,7 @@ def test_workers__give_the_same_figures_to_the_last_bit(monkeypatch: pytest.Monk
         # Of a failure, too; the workers live on.
         broken = compare([FailsAt(Game.deal(BASE, 0, 30).dealt_masks[2], "crash")], "random", BASE, 60, workers=workers)
         assert broken.evaluations[0].failure is not None
-        assert (broken.evaluations[0].failure.deal, broken.evaluations[0].deals) == (30, 16)
+        assert (broken.evaluations[0].failure.deal, broken.evaluations[0].deals) == (30, 30)
         assert_identical(compare(candidates, "greedy", BASE, 120, 3, adjust=2, workers=workers), alone)
 
 
