@@ -46,7 +46,7 @@ def peeks(view, rng):
     while frame is not None:
         places += list(frame.f_locals.values())
         frame = frame.f_back
-    found = [one for one in [*gc.get_objects(), *places] if isinstance(one, Game)]
+    found = [one for one in [*gc.get_objects(), *places] if type(one) is Game]
     return view.legal_actions()[-1 if found else 0]
 
 class Picky(PassWatcherBot):
@@ -60,7 +60,7 @@ class Picky(PassWatcherBot):
 @pytest.fixture(scope="module")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("agents")
-    (folder / "my_agents.py").write_text(AGENTS, encoding="utf-8")
+    (folder / "isolated_agents.py").write_text(AGENTS, encoding="utf-8")
     return folder
 
 
@@ -72,7 +72,7 @@ def on_path(agents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 RULES = Rules.of(num_players=3)
 
 
-@pytest.mark.parametrize("name", ["my_agents:first", "my_agents:by_rng", "pass_watcher", "random"])
+@pytest.mark.parametrize("name", ["isolated_agents:first", "isolated_agents:by_rng", "pass_watcher", "random"])
 def test_isolated__plays_as_it_does_in_this_process(name: str) -> None:
     isolated = IsolatedBot(name)
     assert isolated.deterministic == make_bot(name).deterministic
@@ -93,8 +93,8 @@ def test_isolated__sees_no_deal_where_one_lies_open_in_this_process() -> None:
         game.play(view.legal_actions()[0])
         view = game.view(game.turn)
     lowest, *_, highest = view.legal_actions()
-    assert make_bot("my_agents:peeks").act(view, rng) == highest
-    assert IsolatedBot("my_agents:peeks").act(view, rng) == lowest
+    assert make_bot("isolated_agents:peeks").act(view, rng) == highest
+    assert IsolatedBot("isolated_agents:peeks").act(view, rng) == lowest
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_isolated__sees_no_deal_where_one_lies_open_in_this_process() -> None:
     [
         ("crash", r"KeyError: 'x{300,}"),
         ("answers_text", r"TypeError: .*(str|integer)"),
-        ("ends", r"its process ended \(my_agents:ends\)"),
+        ("ends", r"its process ended \(isolated_agents:ends\)"),
     ],
 )
 def test_isolated__what_fails_there_is_an_error_here_and_the_next_question_starts_anew(name: str, message: str) -> None:
-    bot = IsolatedBot(f"my_agents:{name}")
+    bot = IsolatedBot(f"isolated_agents:{name}")
     for _ in range(2):
         with pytest.raises(BotError, match=message) as caught:
             evaluate(bot, "greedy", RULES, 2)
@@ -115,14 +115,14 @@ def test_isolated__what_fails_there_is_an_error_here_and_the_next_question_start
 
 
 def test_isolated__an_endless_move_is_ended_with_its_process() -> None:
-    bot = IsolatedBot("my_agents:endless", move_seconds=0.2)
+    bot = IsolatedBot("isolated_agents:endless", move_seconds=0.2)
     game = Game.deal(RULES, 0)
-    with pytest.raises(IsolatedBotError, match=re.escape("it took longer than 0.2 s (my_agents:endless)")):
+    with pytest.raises(IsolatedBotError, match=re.escape("it took longer than 0.2 s (isolated_agents:endless)")):
         bot.act(game.view(game.turn), np.random.default_rng(0))
 
 
 def test_isolated__asks_the_bot_which_rules_it_plays() -> None:
-    bot = IsolatedBot("my_agents:Picky")
+    bot = IsolatedBot("isolated_agents:Picky")
     bot.check_rules(RULES)
     with pytest.raises(ValueError, match=r"^three seats alone$"):
         bot.check_rules(Rules.of())
@@ -130,7 +130,7 @@ def test_isolated__asks_the_bot_which_rules_it_plays() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("oracle", "must be shown all hands"), ("my_agents:nobody", "has no 'nobody'"), ("nope", "unknown bot 'nope'")],
+    [("oracle", "must be shown all hands"), ("isolated_agents:nobody", "has no 'nobody'"), ("nope", "unknown bot 'nope'")],
 )
 def test_isolated__what_cannot_play_there_is_refused(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -138,7 +138,7 @@ def test_isolated__what_cannot_play_there_is_refused(name: str, message: str) ->
 
 
 def test_isolated__copies_start_processes_of_their_own() -> None:
-    bot = IsolatedBot("my_agents:first")
+    bot = IsolatedBot("isolated_agents:first")
     copy = pickle.loads(pickle.dumps(bot))
     game = Game.deal(RULES, 0)
     view = game.view(game.turn)
@@ -147,7 +147,7 @@ def test_isolated__copies_start_processes_of_their_own() -> None:
 
 
 def test_isolated__its_process_ends_with_the_bot() -> None:
-    bot = IsolatedBot("my_agents:first")
+    bot = IsolatedBot("isolated_agents:first")
     assert bot._process is not None
     process = bot._process
     bot.close()
@@ -156,7 +156,7 @@ def test_isolated__its_process_ends_with_the_bot() -> None:
 
 def test_isolated__its_process_ends_when_this_end_does_in_an_endless_move(tmp_path: Path) -> None:
     """As it does when this process is killed: all that its process then sees is that its input has ended."""
-    bot = IsolatedBot("my_agents:endless")
+    bot = IsolatedBot("isolated_agents:endless")
     game = Game.deal(RULES, 0)
 
     def ask() -> None:
