@@ -27,11 +27,11 @@ TOWER: dict[str, list[str]] = {
     "_console": [],
     "rules": ["cards", "presets", "rule_set", "numbers", "hands"],
     "engine": [
-        "compiling", "randomness", "seeds", "bitboards", "spread", "records",
+        "compiling", "randomness", "seeds", "bitboards", "spread", "records", "checks",
         "ending", "payoffs", "turn", "deal", "knowledge", "calls",
     ],
     "views": [
-        "view", "layout", "observation", "worlds", "belief",
+        "layout", "observation", "view", "worlds", "belief",
         "information_state.fields", "information_state.checks", "information_state.passes", "information_state.history",
         "information_state.view_text", "information_state.__init__",
     ],

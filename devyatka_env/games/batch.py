@@ -93,7 +93,7 @@ class BatchGame:
         most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined] # set at run time
         if not is_whole(num_threads) or not 1 <= num_threads <= most:
             raise ValueError(f"num_threads must be 1 to {most} (numba's threads on this machine), not {num_threads!r}")
-        rules = Rules.of(rules)
+        rules, seed = Rules.of(rules), check_seed(seed)
         players = np.full(num_games, rules.num_players) if num_players is None else np.asarray(num_players)
         if players.shape != (num_games,) or not np.issubdtype(players.dtype, np.integer):
             raise ValueError(f"num_players must be {num_games} whole numbers, one a game, not {num_players!r}")
@@ -194,6 +194,8 @@ class BatchGame:
 
     def sample_actions(self, rng: np.random.Generator) -> Index:
         """A uniformly random legal action for each game, ``int64 [B]``."""
+        if not isinstance(rng, np.random.Generator):
+            raise ValueError(f"rng must be a numpy Generator, such as np.random.default_rng(0), not {rng!r}")
         out = np.empty(self.num_games, np.int64)
         key = rng.integers(0, 2**64, dtype=np.uint64)
         self._for_all(sample_run, sample_threads, key, out)

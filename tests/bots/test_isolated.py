@@ -101,7 +101,7 @@ def test_isolated__sees_no_deal_where_one_lies_open_in_this_process() -> None:
     ("name", "message"),
     [
         ("crash", r"KeyError: 'x{300,}"),
-        ("answers_text", r"TypeError: .*(str|integer)"),
+        ("answers_text", r"answered '3', which is no whole number"),
         ("ends", r"its process ended \(isolated_agents:ends\)"),
     ],
 )
@@ -130,7 +130,11 @@ def test_isolated__asks_the_bot_which_rules_it_plays() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("oracle", "must be shown all hands"), ("isolated_agents:nobody", "has no 'nobody'"), ("nope", "unknown bot 'nope'")],
+    [
+        ("oracle", "must be shown all hands"),
+        ("isolated_agents:nobody", "has no 'nobody'"),
+        ("nope", "unknown bot 'nope'"),
+    ],
 )
 def test_isolated__what_cannot_play_there_is_refused(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -144,7 +144,7 @@ class Asker:
             return self.ask_batch([moment], state=state)[0]
         game = moment.game()  # an agent that looks for the hands may find them here
         games = _deals([moment], [game])
-        view = PlayerView(games.states.copy(), game.rules, game.turn)
+        view = PlayerView._of(games.states.copy(), game.rules, game.turn)
         if not self.bot.sees_all_hands:
             view = game.view(game.turn)
         before = view.record.tobytes()
