@@ -14,6 +14,8 @@ from devyatka_env.bots.scripted import (
     SCRIPTED,
 )
 from devyatka_env.bots.search import OracleBot, PimcBot, ReaderBot
+from devyatka_env.rules import MAX_PLAYERS
+from devyatka_env.rules.numbers import is_whole
 
 BotSpec = str | Bot | ActFunction | Path
 
@@ -90,6 +92,8 @@ def make_opponents(spec: BotSpec | Sequence[BotSpec], count: int) -> list[Bot]:
     Raises:
         ValueError: a sequence of another length, or a bad spec in it.
     """
+    if not is_whole(count) or not 0 < count < MAX_PLAYERS:
+        raise ValueError(f"opponents are 1 to {MAX_PLAYERS - 1}, not {count!r}")
     if isinstance(spec, Sequence) and not isinstance(spec, str):
         if len(spec) != count:
             raise ValueError(f"{len(spec)} opponents given; {count} seats need 1 (for all of them) or {count}")

@@ -45,13 +45,31 @@ def check_records(states: object, rules: object, name: str = "states", shape: tu
     if not isinstance(rules, Rules):
         raise ValueError(f"rules must be a Rules, not {rules!r}")
     if not isinstance(states, np.ndarray) or states.dtype != STATE_DTYPE or states.ndim != 1:
-        shown = f"{states.dtype} of shape {states.shape}" if isinstance(states, np.ndarray) else repr(states)[:80]
-        raise ValueError(f"{name} must be an array [B] of STATE_DTYPE, not {shown}")
+        raise ValueError(f"{name} must be an array [B] of STATE_DTYPE, not {_shown(states)}")
     if shape is not None and states.shape != shape:
         raise ValueError(f"{name} must be of shape {shape}, not {states.shape}")
     fault = fault_of(states, rules, full=False)
     if fault is not None:
         raise ValueError(f"{name}: record {fault[0]} {fault[1]}")
+
+
+def check_views(views: object, words: object) -> None:
+    """Refuse what a bot's `act_batch` cannot take; quickly, for it is asked often: a look at types and turns alone.
+
+    Raises:
+        ValueError: no view records ``[B]`` with a seat on turn in each, or not one word ``uint64`` a view.
+    """
+    if not isinstance(views, np.ndarray) or views.dtype != STATE_DTYPE or views.ndim != 1:
+        raise ValueError(f"views must be an array [B] of STATE_DTYPE, not {_shown(views)}")
+    if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.shape != views.shape:
+        raise ValueError(f"words must be an array uint64 [{len(views)}], not {_shown(words)}")
+    turns = views["turn"]
+    if len(turns) and not 0 <= int(turns.min()) <= int(turns.max()) < MAX_PLAYERS:
+        raise ValueError("views must have a seat on turn")
+
+
+def _shown(value: object) -> str:
+    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)[:80]
 
 
 def fault_of(states: States, rules: Rules, *, full: bool) -> tuple[int, str] | None:

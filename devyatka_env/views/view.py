@@ -12,6 +12,7 @@ from devyatka_env.engine import STATE_DTYPE, States, rules_record
 from devyatka_env.engine.calls import blank_at, could_hold_at, fitting_at
 from devyatka_env.engine.checks import check_records, check_seat
 from devyatka_env.rules import Card, Rules, iter_mask
+from devyatka_env.rules.numbers import is_whole
 from devyatka_env.views.layout import Int8Array, observation_layout
 from devyatka_env.views.observation import encode_at
 
@@ -50,6 +51,9 @@ class PlayerView:
         Raises:
             ValueError: no such seat in this deal.
         """
+        is_states = isinstance(states, np.ndarray) and states.dtype == STATE_DTYPE and states.ndim == 1
+        if not is_states or not is_whole(index) or not 0 <= index < len(states):
+            raise ValueError(f"states must be an array of STATE_DTYPE, and index one of it, not {index!r}")
         seat = check_seat(seat, int(states["num_players"][index]))
         record = np.zeros(1, STATE_DTYPE)
         blank_at(states, index, seat, record)
