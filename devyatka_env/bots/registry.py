@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from devyatka_env.bots.base import ActFunction, Bot, CallableBot
-from devyatka_env.bots.checkpoint import MANIFEST
+from devyatka_env.bots.checkpoint import MANIFEST, resolve
 from devyatka_env.bots.imported import import_bot, is_import
 from devyatka_env.bots.parameters import SEPARATOR, read_parameters
 from devyatka_env.bots.policy import PolicyBot
@@ -67,7 +67,7 @@ def make_bot(spec: BotSpec) -> Bot:
         if name in _registry:
             return _named(name, words)
         path, options = _split_options(str(spec))
-        if (Path(path) / MANIFEST).exists() or (Path(path).exists() and "/" in str(spec)):
+        if (resolve(path) / MANIFEST).exists() or (Path(path).exists() and "/" in str(spec)):
             return PolicyBot.load(path, sample="sample" in options, any_rules="any_rules" in options)
         if is_import(str(spec)):
             return import_bot(str(spec))
