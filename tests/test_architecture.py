@@ -53,7 +53,8 @@ TOWER: dict[str, list[str]] = {
         "tournaments.cross_table", "tournaments.__init__",
     ],
     "learning": [
-        "tables", "config", "buffer", "policy", "teacher", "ppo", "pool", "run_folder", "curves", "monitor", "selfplay",
+        "tables", "config", "buffer", "policy", "teacher", "ppo", "pool", "owner", "run_folder", "curves", "stops",
+        "monitor", "selfplay",
     ],
     "__init__": [],
     "cli": [
