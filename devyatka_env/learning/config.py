@@ -200,7 +200,7 @@ def read_config(path: str | Path) -> TrainConfig:
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error}") from error
     if not isinstance(content, Mapping):
-        raise ConfigError(f"{path}: expected `setting: value` lines, found {shown(content)}")
+        raise ConfigError(f"{path}: expected `setting: value` lines, found {shown(repr(content))}")
     known = [field.name for field in dataclasses.fields(TrainConfig)]
     unknown = sorted(set(map(str, content)) - set(known))
     if unknown:

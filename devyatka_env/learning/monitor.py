@@ -17,8 +17,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from tqdm import tqdm
 
 from devyatka_env._files import shown
-from devyatka_env.bots import Bot, PolicyBot, make_bot
-from devyatka_env.bots.checkpoint import CheckpointError, read_manifest, write_checkpoint
+from devyatka_env.bots import Bot, CheckpointError, PolicyBot, make_bot
+from devyatka_env.bots.checkpoint import read_manifest, write_checkpoint
 from devyatka_env.evaluation import Estimate, Evaluation, evaluate, regret
 from devyatka_env.learning import stops
 from devyatka_env.learning.config import TrainConfig
@@ -96,6 +96,7 @@ class Monitor(BaseCallback):
             unit_scale=True,
             dynamic_ncols=True,
             mininterval=0.5,
+            file=stops.Onlooker(),
         )
         self._mark = (time.perf_counter(), self.num_timesteps, self._tables.moves)
         if self._pool.takes_snapshots and not self._pool.snapshots:

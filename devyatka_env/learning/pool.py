@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from devyatka_env.bots import Bot, PolicyBot, make_bot
-from devyatka_env.bots.checkpoint import MANIFEST, CheckpointError, remove_checkpoint
+from devyatka_env.bots import Bot, CheckpointError, PolicyBot, make_bot
+from devyatka_env.bots.checkpoint import MANIFEST, remove_checkpoint
 from devyatka_env.bots.network import PolicyNetwork
 from devyatka_env.learning.tables import LEARNER, Finished, Lineup
 

@@ -12,6 +12,7 @@ from stable_baselines3.common.utils import set_random_seed
 from devyatka_env.bots import CheckpointError
 from devyatka_env.bots.checkpoint import read_manifest
 from devyatka_env.bots.policy import load_network
+from devyatka_env.learning import stops
 from devyatka_env.learning.config import ConfigError, TrainConfig
 from devyatka_env.learning.monitor import Monitor, restore
 from devyatka_env.learning.policy import MaskedPolicy, policy_of
@@ -106,7 +107,7 @@ def learn(config: TrainConfig, run: Run, model: SelfPlayPPO, monitor: Monitor) -
     """Let a model learn to the end of the settings, or until it is interrupted; returns the exit code."""
     outputs: list[KVWriter] = [JsonLines(run.metrics), TensorBoardOutputFormat(str(run.tensorboard))]
     model.set_logger(Logger(str(run.folder), outputs))
-    print(
+    stops.say(
         f"Training {run.folder} on {', '.join(config.rules)}: {config.total_decisions:,} decisions,"
         f" torch threads {config.threads}"
     )
@@ -119,12 +120,12 @@ def learn(config: TrainConfig, run: Run, model: SelfPlayPPO, monitor: Monitor) -
             monitor.close()
             model.logger.close()  # on a full disk TensorBoard's writer raises once more
     if monitor.stopped:
-        print(
+        stops.say(
             f"Stopped after {model.num_timesteps:,} decisions."
             f" To go on: python -m training.selfplay --resume {run.folder}"
         )
         return 130
-    print(f"Done. Checkpoint: {run.checkpoint('last')}  curves: {run.curves}")
+    stops.say(f"Done. Checkpoint: {run.checkpoint('last')}  curves: {run.curves}")
     return 0
 
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 from tqdm import tqdm
 
@@ -44,14 +45,41 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def say(text: str) -> None:
-    """Tell whoever looks on; where the terminal has gone, all further output goes nowhere, and the work goes on."""
+    """Tell whoever looks on."""
     try:
         tqdm.write(text)
         sys.stdout.flush()
-    except RuntimeError:  # the signal came while a line was being written
+    except RuntimeError:  # a signal came while a line was being written, and this is its handler
         pass
     except OSError:
-        with suppress(OSError, ValueError):  # ValueError: a stream that is no file
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            for stream in (sys.stdout, sys.stderr):
-                os.dup2(nowhere, stream.fileno())
+        _fall_silent()
+
+
+class Onlooker:
+    """Standard error for a progress bar, whose reader may go: a terminal that is closed, a pipe's other end."""
+
+    def write(self, text: str) -> int:
+        """Write a text, if somebody is there."""
+        try:
+            return sys.stderr.write(text)
+        except OSError:
+            _fall_silent()
+            return len(text)
+
+    def flush(self) -> None:
+        """Pass on what has been written, if somebody is there."""
+        try:
+            sys.stderr.flush()
+        except OSError:
+            _fall_silent()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+
+def _fall_silent() -> None:
+    """Let all further output go nowhere: the work goes on."""
+    with suppress(OSError, ValueError):  # ValueError: a stream that is no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())

@@ -19,8 +19,7 @@ import pytest
 import torch
 
 from devyatka_env import Game, Rules, make_bot
-from devyatka_env.bots import BotError, CheckpointError, PolicyBot, RandomBot
-from devyatka_env.bots import checkpoint
+from devyatka_env.bots import BotError, CheckpointError, PolicyBot, RandomBot, checkpoint
 from devyatka_env.bots.checkpoint import (
     MANIFEST,
     OTHER_WEIGHTS,
