@@ -178,7 +178,10 @@ def read_bytes(path: str | Path, most: int = MAX_BYTES) -> bytes:
     return data
 
 
-def shown(value: object) -> str:
+def shown(value: object, most: int = _SHOWN) -> str:
     """A value as an error shows it: on one line, and not longer than that may be."""
-    text = " ".join((value if isinstance(value, str) else repr(value)).split())
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    try:
+        text = " ".join((value if isinstance(value, str) else repr(value)).split())
+    except (ValueError, RecursionError):  # numbers of thousands of digits, and deep nesting
+        return f"a {type(value).__name__}"
+    return text if len(text) <= most else text[:most] + "…"

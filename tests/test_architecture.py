@@ -53,7 +53,8 @@ TOWER: dict[str, list[str]] = {
         "tournaments.cross_table", "tournaments.__init__",
     ],
     "learning": [
-        "tables", "config", "buffer", "policy", "teacher", "ppo", "pool", "run_folder", "curves", "monitor", "selfplay",
+        "tables", "config", "buffer", "policy", "teacher", "ppo", "pool", "owner", "run_folder", "curves", "stops",
+        "monitor", "selfplay",
     ],
     "__init__": [],
     "cli": [
@@ -221,7 +222,7 @@ def test_import__loads_no_heavy_package() -> None:
 def test_import__a_module_needs_only_the_core_dependencies(module: str) -> None:
     # Loaded by name, where they are used.
     extra = {"bots.network": {"torch"}, "envs.sb3": {"stable_baselines3"}}
-    training = {"torch", "stable_baselines3", "yaml", "matplotlib", "tqdm"}
+    training = {"torch", "stable_baselines3", "yaml", "matplotlib", "tqdm", "filelock"}
     extra |= {f"learning.{name}": training for name in TOWER["learning"] if name != "tables"}
     assert top_level_packages(MODULES[module]) <= CORE_PACKAGES | extra.get(module, set())
 

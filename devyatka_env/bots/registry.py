@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from devyatka_env.bots.base import ActFunction, Bot, CallableBot
-from devyatka_env.bots.checkpoint import MANIFEST
+from devyatka_env.bots.checkpoint import MANIFEST, resolve
 from devyatka_env.bots.imported import import_bot, is_import
 from devyatka_env.bots.parameters import SEPARATOR, read_parameters
 from devyatka_env.bots.policy import PolicyBot
@@ -114,7 +114,7 @@ def _named(name: str, words: Sequence[str]) -> Bot:
 def _leads_to_checkpoint(path: str) -> bool:
     """Whether a text is meant as the folder of a checkpoint, a missing or damaged one included."""
     try:
-        return (Path(path) / MANIFEST).exists() or (Path(path).exists() and "/" in path)
+        return (resolve(path) / MANIFEST).exists() or (Path(path).exists() and "/" in path)
     except (OSError, ValueError):  # a name too long for the system, or with a zero in it
         return False
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import yaml
-
+from devyatka_env._files import FileFormatError, read_yaml, shown
 from devyatka_env.bots import make_bot
 from devyatka_env.bots.network import build_network
 from devyatka_env.rules import Rules
@@ -185,7 +184,7 @@ def _check_types(config: TrainConfig) -> None:
         else:
             fits = hint in (int, float, str) and isinstance(value, hint) and not isinstance(value, bool)
         if not fits:
-            raise ConfigError(f"{key} must be {getattr(hint, '__name__', hint)}, not {value!r}")
+            raise ConfigError(f"{key} must be {getattr(hint, '__name__', hint)}, not {shown(repr(value))}")
 
 
 def read_config(path: str | Path) -> TrainConfig:
@@ -195,15 +194,17 @@ def read_config(path: str | Path) -> TrainConfig:
         ConfigError: unreadable, an unknown key, or a bad value; the message names the file.
     """
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError) as error:
+        content = read_yaml(path) or {}
+    except FileFormatError as error:  # it begins with the path
+        raise ConfigError(f"cannot read the config {error}") from error
+    except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error}") from error
     if not isinstance(content, Mapping):
-        raise ConfigError(f"{path}: expected `setting: value` lines, found {content!r}")
+        raise ConfigError(f"{path}: expected `setting: value` lines, found {shown(repr(content))}")
     known = [field.name for field in dataclasses.fields(TrainConfig)]
     unknown = sorted(set(map(str, content)) - set(known))
     if unknown:
-        raise ConfigError(f"{path}: unknown setting {', '.join(unknown)}; the settings are {', '.join(known)}")
+        raise ConfigError(f"{path}: unknown setting {shown(', '.join(unknown))}; the settings are {', '.join(known)}")
     try:
         return TrainConfig(**{"name": Path(path).stem, **content})
     except ValueError as error:
