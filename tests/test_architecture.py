@@ -24,6 +24,7 @@ GOLDEN_NAMES = Path(__file__).parent / "data" / "public_names.txt"
 TOWER: dict[str, list[str]] = {
     "_package": [],
     "_files": [],
+    "_schema": [],
     "rules": ["cards", "presets", "rule_set", "numbers", "hands"],
     "engine": [
         "compiling", "randomness", "seeds", "bitboards", "spread", "records",
