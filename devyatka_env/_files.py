@@ -9,17 +9,24 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import reprlib
 import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-# What a file of ours may hold at most, in bytes: a result of a hundred candidates has a few million.
-MAX_BYTES = 64_000_000
-MAX_YAML_BYTES = 1_000_000
+# What a file may hold at most, in bytes. A result of a thousand candidates has less. JSON takes up to 37 times its size
+# when it is read (lists in lists), and PyYAML a second for 50,000 bytes, so neither takes two seconds or 200 MB.
+MAX_BYTES = 5_000_000
+MAX_YAML_BYTES = 30_000
+# The most characters of a number in YAML: those of base 16 and 60 would be worked out however long.
+_MAX_DIGITS = 40
 # What of a bad value is shown in an error, in characters.
 _SHOWN = 80
+# What no line of text has: control characters, halves of surrogate pairs, marks that turn the direction of writing.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 class FileFormatError(ValueError):
@@ -127,20 +134,28 @@ def read_json(path: str | Path) -> Any:
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """The content of a JSON text.
+    """The content of a JSON text; NaN and Infinity, which Python reads, are none.
 
     Raises:
-        FileFormatError: no JSON.
+        FileFormatError: it is too large, or no JSON.
     """
+    if len(text) > MAX_BYTES:
+        raise FileFormatError(f"{where}: larger than {MAX_BYTES:,} bytes")
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:  # ValueError: not UTF-8, too, and numbers of thousands of digits
         why = "it is nested too deeply" if isinstance(error, RecursionError) else shown(str(error))
-        raise FileFormatError(f"{where} is not JSON: {why}") from error
+        raise FileFormatError(f"{where}: not JSON: {why}") from error
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
 
 
 def read_yaml(path: str | Path) -> Any:
-    """The content of a YAML file; plain values only, and no aliases: a few of them can stand for gigabytes.
+    """The content of a YAML file: plain values only.
+
+    No aliases, a few of which can stand for gigabytes; no tags, which make other things of a text than it looks like.
 
     Raises:
         OSError: it cannot be read.
@@ -151,16 +166,23 @@ def read_yaml(path: str | Path) -> Any:
 
     class Loader(yaml.SafeLoader):
         def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            if isinstance(event, yaml.AliasEvent):
                 raise yaml.YAMLError("aliases (*name) are not read")
-            return super().compose_node(parent, index)
+            if getattr(event, "tag", None) is not None:
+                raise yaml.YAMLError("tags (!name) are not read")
+            node = super().compose_node(parent, index)
+            is_number = isinstance(node, yaml.ScalarNode) and node.tag.endswith((":int", ":float"))
+            if node is not None and is_number and len(node.value) > _MAX_DIGITS:
+                raise yaml.YAMLError(f"a number of {len(node.value):,} characters")
+            return node
 
     try:
         return yaml.load(read_bytes(path, MAX_YAML_BYTES), Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: dates that are none
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:  # dates that are none: both of these
         if isinstance(error, FileFormatError):
             raise
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else shown(str(error))
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else shown(str(error), 200)
         raise FileFormatError(f"{path}: not YAML: {why}") from error
 
 
@@ -174,14 +196,35 @@ def read_bytes(path: str | Path, most: int = MAX_BYTES) -> bytes:
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         data = file.read(most + 1)
     if len(data) > most:
-        raise FileFormatError(f"{path} is larger than {most:,} bytes")
+        raise FileFormatError(f"{path}: larger than {most:,} bytes")
     return data
 
 
+# --- showing ---------------------------------------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """A text on one line, with a sign in the place of each character that would do something to a screen or a page."""
+    return _UNPRINTABLE.sub("\ufffd", " ".join(text.split()))
+
+
 def shown(value: object, most: int = _SHOWN) -> str:
-    """A value as an error shows it: on one line, and not longer than that may be."""
-    try:
-        text = " ".join((value if isinstance(value, str) else repr(value)).split())
-    except (ValueError, RecursionError):  # numbers of thousands of digits, and deep nesting
-        return f"a {type(value).__name__}"
+    """A value as an error shows it: `printable`, and not longer than that may be."""
+    text = printable(value if isinstance(value, str) else _brief(value))
     return text if len(text) <= most else text[:most] + "…"
+
+
+class _Brief(reprlib.Repr):
+    """`repr` that does not walk through large or deep values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 2 * _SHOWN
+        self.maxlist = self.maxdict = self.maxtuple = 10
+
+    def repr_int(self, x: int, level: int) -> str:
+        """A whole number; Python refuses to write one of thousands of digits."""
+        return repr(x) if abs(x) < 10**_SHOWN else f"a whole number of {x.bit_length():,} bits"
+
+
+_brief = _Brief().repr

@@ -25,6 +25,7 @@ TOWER: dict[str, list[str]] = {
     "_package": [],
     "_files": [],
     "_console": [],
+    "_schema": [],
     "rules": ["cards", "presets", "rule_set", "numbers", "hands"],
     "engine": [
         "compiling", "randomness", "seeds", "bitboards", "spread", "records", "checks",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from devyatka_env._files import check_writable
 from devyatka_env.bots import Bot, make_bot, make_opponents
@@ -31,7 +32,7 @@ from devyatka_env.rules import Rules
 if TYPE_CHECKING:
     from devyatka_env.evaluation import Comparison, Workers
 
-DEALS = 2000
+DEALS, AGAINST = 2000, "greedy"
 MANY_DEALS = 10_000_000
 # Deals over which the means of the controls are measured, to one of the evaluation.
 CONTROL_DEALS = 20
@@ -46,7 +47,7 @@ def add(commands: Commands) -> None:
         epilog=BOTS_HELP,
     )
     parser.add_argument("candidate", nargs="?", help="a bot's name or the folder of a checkpoint")
-    parser.add_argument("--against", default="greedy", help="the opponents: one bot for all seats, or a comma list")
+    parser.add_argument("--against", default=AGAINST, help="the opponents: one bot for all seats, or a comma list")
     parser.add_argument("--seats", help="number of seats, 2 to 6 (default: 4), or several: 2,3,4 or 2-6")
     parser.add_argument("--deals", type=int, help=f"deals, each played once from every seat ({DEALS}; no limit to speak"
                         " of with --until-ci)")  # fmt: skip
@@ -165,11 +166,35 @@ def _replay(options: argparse.Namespace) -> int:
     """Show the games of a deal of a result file, move by move."""
     from devyatka_env.evaluation import read_result
     from devyatka_env.evaluation.replay import replay_deal
+    from devyatka_env.evaluation.results import check_words, rules_of
 
     if options.replay is None or options.deal is None:
         raise ValueError("--replay RESULT and --deal N go together")
-    tables = read_result(options.replay, "evaluation")["tables"]
-    seats = [int(one["rules"]["num_players"]) for one in tables]
+    result = read_result(options.replay, "evaluation")
+    check_words(result, options.replay)
+    played, row = _played(options, result["tables"])
+    rules, seed = rules_of(played, options.replay), played["seed"]
+    players = [row["candidate"], *played["against"]]
+    if len(players) != rules.num_players:
+        raise ValueError(f"{options.replay} has {len(players)} players at a table of {rules.num_players} seats")
+    _check_named(options, players)
+    bots = [make_bot(name) for name in players]
+    start = Game.deal(rules, seed, options.deal)
+    print(*paragraph(f"{rules}, deal {options.deal} of seed {seed}"), "", start, sep="\n")
+    for seat, end in enumerate(replay_deal(bots, rules, seed, options.deal)):
+        seated = ", ".join(f"seat {k} {players[(k - seat) % len(players)]}" for k in range(len(players)))
+        print("", *paragraph(seated, "== "), *course(start, end, "Moves"), "", *ending(end), sep="\n")
+        print(*paragraph(end.position), sep="\n")
+    return 0
+
+
+def _played(options: argparse.Namespace, tables: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The table and the candidate's row that are asked for, by default the first of each.
+
+    Raises:
+        ValueError: the file does not have them, or not that deal.
+    """
+    seats = [one["rules"]["num_players"] for one in tables]
     wanted, *others = seat_counts(options.seats) if options.seats else [seats[0]]
     if others:
         raise ValueError(f"--replay shows one number of seats, not {options.seats}")
@@ -184,12 +209,28 @@ def _replay(options: argparse.Namespace) -> int:
         row = known[options.candidate]
     if not 0 <= options.deal < row["deals"]:
         raise ValueError(f"deal must be 0 to {row['deals'] - 1}, the deals that were played, not {options.deal}")
-    rules = Rules.of(played["rules_text"])
-    players = [row["candidate"], *played["against"]]
-    start = Game.deal(rules, played["seed"], options.deal)
-    print(*paragraph(f"{rules}, deal {options.deal} of seed {played['seed']}"), "", start, sep="\n")
-    for seat, end in enumerate(replay_deal([make_bot(name) for name in players], rules, played["seed"], options.deal)):
-        seated = ", ".join(f"seat {k} {players[(k - seat) % len(players)]}" for k in range(len(players)))
-        print("", *paragraph(seated, "== "), *course(start, end, "Moves"), "", *ending(end), sep="\n")
-        print(*paragraph(end.position), sep="\n")
-    return 0
+    return played, row
+
+
+def _check_named(options: argparse.Namespace, players: list[str]) -> None:
+    """Refuse opponents other than the file's, and code that only the file names: its word is not enough to run it.
+
+    Raises:
+        ValueError: either; the message says how to name them.
+    """
+    from devyatka_env.evaluation.results import named_code
+
+    candidate, *opponents = players
+    given = comma_list(options.against)
+    given = given * len(opponents) if len(given) == 1 else given
+    if given != opponents and options.against != AGAINST:
+        raise ValueError(f"{options.replay} has opponents {', '.join(opponents)}, not {options.against}")
+    code = named_code([*([] if options.candidate else [candidate]), *([] if given == opponents else opponents)])
+    if code:
+        against = opponents[:1] if len(set(opponents)) == 1 else opponents
+        words = ["devyatka", "evaluate", candidate, "--against", ",".join(against), "--replay", str(options.replay)]
+        words += ["--deal", str(options.deal), *(["--seats", options.seats] if options.seats else [])]
+        raise ValueError(
+            f"{options.replay} names {', '.join(code)}, code that is not run on the word of a file. If you trust it,"
+            f" name the players yourself: {shlex.join(words)}"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,8 +38,9 @@ def add(commands: Commands) -> None:
         help="cross table and ratings of several bots and checkpoints",
         description="Play every entrant alone among copies of each other one, over the same duplicate deals, and rate"
         " them. The folder keeps what was played: give it again, with more deals or more entrants, and only what is"
-        " missing is played; without entrants it goes on with its own. Agents of your own code (module:name) are looked"
-        " over first, as `devyatka check-agent --quick` does, and left out when there is a fault.",
+        " missing is played; without entrants it goes on with its own. Agents of your own code (module:name) are always"
+        " to be named, and are looked over first, as `devyatka check-agent --quick` does, and left out when there is a"
+        " fault.",
         epilog=BOTS_HELP,
     )
     parser.add_argument("entrants", nargs="*", metavar="BOT", help="two or more bots or folders of checkpoints")
@@ -68,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     check_plot(options.plot)
     known = read_setup(options.output)
     rules, seed, deals = _settings(options, known)
-    bots, faulty = _bots(options.entrants or list(known.entrants if known else ()), rules, options.move_seconds)
+    names = options.entrants or _entrants_of(options.output, known)
+    bots, faulty = _bots(names, rules, options.move_seconds)
     with make_workers(options) as workers:
         tournament = play_tournament(
             bots,
@@ -93,6 +96,25 @@ def run(options: argparse.Namespace) -> int:
     if tournament.interrupted:
         return 130
     return 1 if faulty or any(one.failure for one in tournament.pairings) else 0
+
+
+def _entrants_of(folder: Path, known: Setup | None) -> list[str]:
+    """The entrants that a folder names.
+
+    Raises:
+        ValueError: code is among them: a file's word is not enough to run it.
+    """
+    from devyatka_env.evaluation.results import named_code
+
+    names = list(known.entrants if known else ())
+    code = named_code(names)
+    if code:
+        words = shlex.join(["devyatka", "tournament", *names, "-o", str(folder)])
+        raise ValueError(
+            f"{folder} names {', '.join(code)}, code that is not run on the word of a file. If you trust it, name all"
+            f" entrants yourself: {words}"
+        )
+    return names
 
 
 def _settings(options: argparse.Namespace, known: Setup | None) -> tuple[Rules, int, int]:

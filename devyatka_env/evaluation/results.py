@@ -4,32 +4,53 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+import platform
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from devyatka_env._files import FileFormatError, read_json, shown, write_whole
+from devyatka_env._schema import Schema, check, load
+from devyatka_env.bots import bot_names
 from devyatka_env.bots.checkpoint import git_commit, package_versions
+from devyatka_env.bots.imported import is_import
+from devyatka_env.bots.parameters import SEPARATOR
+from devyatka_env.engine.seeds import WORD_SCHEME
 from devyatka_env.evaluation.arena import Comparison, Difference, Evaluation
 from devyatka_env.evaluation.stats import Estimate
-from devyatka_env.rules import Rules
+from devyatka_env.rules import Rules, RulesError
 from devyatka_env.views import observation_layout
 
-FORMAT = 2
+# Rises when an older reader could misread a file. 2 was that of release 0.1, whose bots drew other random words.
+FORMAT = 3
+SCHEMAS = Path(__file__).parent / "schema"
+KINDS = tuple(sorted(path.stem for path in SCHEMAS.glob("*.json") if path.stem != "common"))
 
 
-class ResultError(ValueError):
+class ResultError(FileFormatError):
     """A file that is no result of the kind asked for."""
 
 
+@cache
+def schema_of(kind: str) -> Schema:
+    """The schema of a kind of `KINDS`: what ``schema/KIND.json`` says, without references."""
+    return load(SCHEMAS / f"{kind}.json")
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
 def header(kind: str) -> dict[str, Any]:
-    """What every result file starts with: its format and kind, and what made it when."""
+    """What every result file starts with: its format and kind, what made it when, and whence its bots' words."""
     return {
         "format": FORMAT,
         "kind": kind,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": package_versions(),
-        "commit": git_commit(),
+        "versions": {"python": platform.python_version(), **package_versions()},
+        "commit": git_commit() or None,
+        "words": WORD_SCHEME,
     }
 
 
@@ -115,25 +136,87 @@ def number(value: float) -> float | None:
 
 
 def write_result(result: Mapping[str, Any], path: Path) -> None:
-    """Write a result file; what stood there stays whole until the new one is."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
-
-
-def read_result(path: Path, kind: str) -> dict[str, Any]:
-    """Read a result file of one kind.
+    """Write a result file; what stood there stays whole until the new one is.
 
     Raises:
-        ResultError: unreadable, of another kind, or of a format that this version does not read.
+        OSError: it cannot be written.
+    """
+    write_whole(path, json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_result(path: str | Path, kind: str) -> dict[str, Any]:
+    """Read a result file of one kind; every value is of the type and in the range that the kind's schema says.
+
+    Raises:
+        ResultError: unreadable, of another kind, of a format that this version does not read, or a value that no such
+            file has.
+    """
+    if kind not in KINDS:
+        raise ResultError(f"there is no kind of result {kind!r}; the kinds are {', '.join(KINDS)}")
+    try:
+        result = read_json(path)
+    except OSError as error:
+        raise ResultError(f"cannot read the result {path}: {error.strerror or error}") from error
+    except FileFormatError as error:
+        raise ResultError(f"cannot read the result {error}") from error
+    _check_format(result, path, kind)
+    try:
+        check(result, schema_of(kind), str(path))
+    except FileFormatError as error:
+        raise ResultError(str(error)) from error
+    return dict(result)
+
+
+def _check_format(result: object, path: str | Path, kind: str) -> None:
+    values = result if isinstance(result, dict) else {}
+    found_kind, found = values.get("kind"), values.get("format")
+    if found_kind != kind:
+        raise ResultError(f"{path} is no result of kind {kind!r}: it has {shown(repr(found_kind))}")
+    if found == 2:
+        raise ResultError(
+            f"{path} was made by release 0.1 (format 2), whose bots drew other random words; this release reads and"
+            f" goes on with format {FORMAT}: make it anew"
+        )
+    if type(found) is not int or found != FORMAT:
+        raise ResultError(f"{path} has format {shown(found)}; this release reads format {FORMAT}")
+
+
+def check_words(result: Mapping[str, Any], path: str | Path) -> None:
+    """Refuse a result that cannot be played again or gone on with, since its bots' words were drawn in another way.
+
+    Raises:
+        ResultError: it is such a one.
+    """
+    if result["words"] != WORD_SCHEME:
+        raise ResultError(
+            f"the bots of {path} drew their random words by {shown(result['words'])}, in this release they do by"
+            f" {WORD_SCHEME}: it cannot be played again or gone on with"
+        )
+
+
+def rules_of(values: Mapping[str, Any], path: str | Path) -> Rules:
+    """The rule set of a part of a result (`rules_values`).
+
+    Raises:
+        ResultError: it cannot be played, or is not the one that its fingerprint says.
     """
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ResultError(f"cannot read the result {path}: {error}") from error
-    found = (result.get("kind"), result.get("format")) if isinstance(result, dict) else (None, None)
-    if found != (kind, FORMAT):
+        rules = Rules.of(values["rules"])
+    except RulesError as error:
+        raise ResultError(f"{path}: rules: {shown(str(error), 300)}") from error
+    if rules.fingerprint != values["rules_fingerprint"]:
         raise ResultError(
-            f"{path} is no result of kind {kind!r} and format {FORMAT}: it has {found[0]!r}, {found[1]!r}"
+            f"{path} has rules_fingerprint {values['rules_fingerprint']}, but its rules have {rules.fingerprint}"
         )
-    return dict(result)
+    return rules
+
+
+def named_code(names: Iterable[str]) -> list[str]:
+    """Those of a file's names of bots that stand for somebody's code: to make such a bot would be to run it.
+
+    Code is run on the word of the user alone, never on that of a file; all other names only look something up.
+    """
+    return [name for name in dict.fromkeys(names) if is_import(name) and name.split(SEPARATOR)[0] not in bot_names()]

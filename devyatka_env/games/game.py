@@ -6,12 +6,14 @@ For people, tests, notebooks and tools. Environments and batches use the engine'
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from devyatka_env._files import parse_json, shown
+from devyatka_env._schema import Schema, check
 from devyatka_env.engine import REASONS, STATE_DTYPE, States, rules_record
 from devyatka_env.engine.calls import begin_at, deal_at, deal_keyed_at, legal_actions, payoffs_at, step_at
 from devyatka_env.engine.checks import check_records
@@ -24,6 +26,19 @@ from devyatka_env.rules.numbers import check_seed, is_whole
 from devyatka_env.views import PlayerView
 
 JSON_FORMAT = 1
+_RECORD = "the game record"
+_TEXTS = {"type": "array", "maxItems": 1000, "items": {"type": "string", "maxLength": 1000}}
+_RECORD_SCHEMA: Schema = {
+    "type": "object",
+    "required": ["rules", "fingerprint", "dealer", "hands", "actions"],
+    "properties": {
+        "rules": {"type": "object"},
+        "fingerprint": {"type": "string", "maxLength": 100},
+        "dealer": {"type": "integer", "minimum": 0, "maximum": MAX_PLAYERS - 1},
+        "hands": _TEXTS,
+        "actions": _TEXTS,
+    },
+}
 
 
 class IllegalActionError(ValueError):
@@ -335,37 +350,22 @@ class Game:
         Raises:
             ValueError: another format, a damaged record, or one that breaks the rules.
         """
-        content = json.loads(text)
-        if not isinstance(content, Mapping) or content.get("format") != JSON_FORMAT:
-            raise ValueError(f"not a game record of format {JSON_FORMAT}: {text[:80]!r}")
-        missing = {"rules", "fingerprint", "dealer", "hands", "actions"} - set(content)
-        if missing:
-            raise ValueError(f"the game record lacks {', '.join(sorted(missing))}")
-        _check_record(content)
-        rules = Rules.of(content["rules"])
+        content = parse_json(text, _RECORD)
+        if not isinstance(content, dict) or content.get("format") != JSON_FORMAT:
+            raise ValueError(f"not a game record of format {JSON_FORMAT}: {shown(text)}")
+        check(content, _RECORD_SCHEMA, _RECORD)
+        try:
+            rules = Rules.of(content["rules"])
+        except RulesError as error:
+            raise RulesError(f"{_RECORD}: rules: {shown(str(error), 300)}") from error
         if rules.fingerprint != content["fingerprint"]:
             raise RulesError(
-                f"the record was played under rules {content['fingerprint']}, these are {rules.fingerprint}"
+                f"the record was played under rules {shown(content['fingerprint'])}, these are {rules.fingerprint}"
             )
         game = cls.from_hands(rules, content["hands"], content["dealer"])
         for action in content["actions"]:
             game.play(action)
         return game
-
-
-def _check_record(content: Mapping[str, Any]) -> None:
-    """Check the types in a game record.
-
-    Raises:
-        ValueError: a value of another type than `Game.to_json` writes.
-    """
-    if not isinstance(content["rules"], Mapping):
-        raise ValueError(f"the game record's rules must be a mapping, not {content['rules']!r}")
-    if not is_whole(content["dealer"]):
-        raise ValueError(f"the game record's dealer must be a seat, not {content['dealer']!r}")
-    for key in ("hands", "actions"):
-        if not isinstance(content[key], list) or None in content["hands"]:
-            raise ValueError(f"the game record's {key} must be a list of card texts, not {content[key]!r}")
 
 
 def _passed_over(record: np.void, before: Sequence[int], seat: int, rules: Rules) -> list[tuple[int, int]]:

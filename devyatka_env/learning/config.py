@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from devyatka_env._files import FileFormatError, read_yaml, shown
+from devyatka_env._schema import check
 from devyatka_env.bots import make_bot
 from devyatka_env.bots.network import build_network
 from devyatka_env.rules import Rules
@@ -187,6 +188,18 @@ def _check_types(config: TrainConfig) -> None:
             raise ConfigError(f"{key} must be {getattr(hint, '__name__', hint)}, not {shown(repr(value))}")
 
 
+# What a file may say at all, so that no file takes minutes; `TrainConfig` says what makes sense.
+_FILE_SCHEMA = {
+    "properties": {"width": {"maximum": 16384}, "layers": {"maximum": 1024}},
+    "additionalProperties": {
+        "type": ["boolean", "number", "string", "array"],
+        "maxLength": 1000,
+        "maxItems": 100,
+        "items": {"type": "string", "maxLength": 1000},
+    },
+}
+
+
 def read_config(path: str | Path) -> TrainConfig:
     """Read a YAML file of settings that differ from the defaults; ``name`` defaults to the file's name.
 
@@ -195,17 +208,21 @@ def read_config(path: str | Path) -> TrainConfig:
     """
     try:
         content = read_yaml(path) or {}
-    except FileFormatError as error:  # it begins with the path
+    except FileFormatError as error:
         raise ConfigError(f"cannot read the config {error}") from error
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error}") from error
     if not isinstance(content, Mapping):
-        raise ConfigError(f"{path}: expected `setting: value` lines, found {shown(repr(content))}")
+        raise ConfigError(f"{path}: expected `setting: value` lines, found {shown(content)}")
     known = [field.name for field in dataclasses.fields(TrainConfig)]
     unknown = sorted(set(map(str, content)) - set(known))
     if unknown:
         raise ConfigError(f"{path}: unknown setting {shown(', '.join(unknown))}; the settings are {', '.join(known)}")
     try:
+        check(dict(content), _FILE_SCHEMA, str(path))
+    except FileFormatError as error:
+        raise ConfigError(str(error)) from error
+    try:
         return TrainConfig(**{"name": Path(path).stem, **content})
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
+    except (ValueError, OSError) as error:  # OSError: a bot's name that no path can be
+        raise ConfigError(f"{path}: {shown(str(error), 400)}") from error

@@ -16,6 +16,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from devyatka_env._files import FileFormatError, read_yaml, shown
 from devyatka_env.rules.cards import RANKS, RANKS_36, Card, Deck
 from devyatka_env.rules.presets import DEFAULT_PRESET, EACH_DEALS_ONCE, PRESETS
 
@@ -121,24 +122,23 @@ class Rules:
         """Read a YAML file of differences: a ``preset`` and any fields on top of it, ``overrides`` on top of these.
 
         Raises:
-            RulesError: the file is not a mapping, or its rules are bad (the message names the file).
+            RulesError: the file is no YAML, not a mapping, or its rules are bad (the message names the file).
+            ImportError: PyYAML is not installed.
         """
-        import yaml  # in the extra `train`; rules given in code need no YAML
-
         try:
-            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+            content = read_yaml(path)
         except FileNotFoundError as error:
             raise RulesError(f"there is no rules file {path}") from error
         except OSError as error:
             raise RulesError(f"cannot read the rules file {path}: {error.strerror or error}") from error
-        except yaml.YAMLError as error:
-            raise RulesError(f"{path}: not YAML: {error}") from error
+        except FileFormatError as error:
+            raise RulesError(str(error)) from error
         if not isinstance(content, Mapping):
-            raise RulesError(f"{path}: expected `field: value` lines, found {content!r}")
+            raise RulesError(f"{path}: expected `field: value` lines, found {shown(content)}")
         try:
             return cls.of(content, **overrides)
         except RulesError as error:
-            raise RulesError(f"{path}: {error}") from error
+            raise RulesError(f"{path}: {shown(str(error), 400)}") from error
 
     @classmethod
     def from_text(cls, text: str) -> Rules:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from devyatka_env._files import printable
 from devyatka_env.evaluation.reports.measurements import Duel
 from devyatka_env.evaluation.reports.page import INK, Picture
 from devyatka_env.evaluation.stats import Estimate
@@ -167,6 +168,7 @@ def by_opening(duels: Sequence[Duel], labels: Sequence[str], number: int) -> Pic
 
 def _short(name: str) -> str:
     """A name that fits over a picture: the end of a path. A dollar would begin a formula."""
+    name = printable(name)
     short = name if len(name) <= 30 else "…" + name[-29:]
     return short.replace("$", r"\$")
 
@@ -174,9 +176,9 @@ def _short(name: str) -> str:
 # --- training --------------------------------------------------------------------------------------------------------
 
 # `eval/FIELD/LABEL` with LABEL a preset, the number of seats, and where fields differ a part of the fingerprint.
-_EVALUATION = re.compile(r"eval/(.+)/([^/]+_([2-6])(?:_[0-9a-f]{6})?)")
+_EVALUATION = re.compile(r"eval/(.+)/(\w+_([2-6])(?:_[0-9a-f]{6})?)")
 _EXACT = ("regret", "mistakes")
-_MISTAKES = re.compile(r"eval/mistakes/[^/]+_2(?:_[0-9a-f]{6})?")
+_MISTAKES = re.compile(r"eval/mistakes/\w+_2(?:_[0-9a-f]{6})?")
 
 
 def evaluations(rows: Rows) -> dict[str, dict[str, int]]:

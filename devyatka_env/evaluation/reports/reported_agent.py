@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from devyatka_env._files import FileFormatError, parse_json, printable, read_bytes
 from devyatka_env.bots import Bot, bot_names, make_bot
 from devyatka_env.bots.checkpoint import MANIFEST, Manifest, read_manifest
 from devyatka_env.rules import DEFAULT_PRESET, MAX_PLAYERS, MIN_PLAYERS, Rules
@@ -70,17 +70,31 @@ def _checkpoint_of(run: Path) -> Path:
     raise ValueError(f"{run} is a training run without a checkpoint: no checkpoints/best or checkpoints/last in it")
 
 
+# What a run of a billion decisions writes, and what a line of it has, in bytes; a metric that is larger is damaged.
+_MAX_METRICS, _MAX_LINE, _MAX_VALUE = 64_000_000, 100_000, 1e15
+
+
 def _read_metrics(path: Path) -> tuple[Mapping[str, float], ...]:
-    """The lines of a metrics file; one cut short by a crash is left out."""
+    """The lines of a metrics file; one that was cut short by a crash or is damaged is left out, and so is such a value.
+
+    Raises:
+        FileFormatError: it is too large.
+    """
     rows = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
-        try:
-            row = json.loads(line)
-        except ValueError:
+    for line in read_bytes(path, _MAX_METRICS).splitlines() if path.is_file() else ():
+        if len(line) > _MAX_LINE:
             continue
-        if isinstance(row, dict) and "decisions" in row:
-            rows.append({key: float(value) for key, value in row.items() if isinstance(value, int | float)})
+        try:
+            row = parse_json(line, str(path))
+        except FileFormatError:
+            continue
+        if isinstance(row, dict) and _is_metric(row.get("decisions")):
+            rows.append({printable(key): float(one) for key, one in row.items() if _is_metric(one)})
     return tuple(rows)
+
+
+def _is_metric(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_VALUE
 
 
 def tables_of(subject: ReportedAgent, rules: str | None, seats: Sequence[int | None]) -> tuple[Rules, ...]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from devyatka_env._files import write_whole
 from devyatka_env.evaluation.reports.page import (
     INK,
     Block,
@@ -70,9 +71,7 @@ def pictures_folder(path: Path) -> Path:
 
 
 def _write(path: Path, data: bytes) -> Path:
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(data)
-    part.replace(path)
+    write_whole(path, data)
     return path
 
 
@@ -177,7 +176,7 @@ def _text(text: str) -> str:
 
 def _printable(text: str) -> str:
     """Without the control characters, which HTML does not allow; lines and tabs stay."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]", "\ufffd", text)
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]", "\ufffd", text)
 
 
 def _rich(line: Line) -> str:
@@ -230,7 +229,7 @@ def _svg(picture: Picture, number: int) -> str:
     rest = rest.replace("xlink:href", "href").replace(INK, "currentColor")
     rest = re.sub(r'\bid="', f'id="p{number}-', rest)
     rest = re.sub(r'(href="#|url\(#)', rf"\g<1>p{number}-", rest)
-    return f'<svg viewBox="{box}" role="img" aria-label="{_text(picture.alt)}">{rest}'
+    return f'<svg viewBox="{box}" role="img" aria-label="{_text(picture.alt)}">{_printable(rest)}'
 
 
 # --- Markdown --------------------------------------------------------------------------------------------------------

@@ -16,9 +16,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from devyatka_env._files import printable, shown
 from devyatka_env.bots import BOTS, Bot, PolicyBot
 from devyatka_env.evaluation.duplicate import Failure, num_columns
-from devyatka_env.evaluation.results import ResultError, header, read_result, rules_values, write_result
+from devyatka_env.evaluation.results import (
+    ResultError,
+    check_words,
+    header,
+    read_result,
+    rules_of,
+    rules_values,
+    write_result,
+)
 from devyatka_env.evaluation.stats import Estimate, Floats, Moments
 from devyatka_env.evaluation.tournaments.ratings import Places
 from devyatka_env.rules import Rules
@@ -115,14 +124,15 @@ def read_setup(folder: str | Path) -> Setup | None:
     """What the tournament in a folder plays; ``None`` where there is none.
 
     Raises:
-        ResultError: a file that cannot be read.
+        ResultError: a file that cannot be read, or of another release whose bots drew other random words.
     """
     path = Path(folder) / SETUP
     if not path.exists():
         return None
     values = read_result(path, "tournament")
+    check_words(values, path)
     names = tuple(one["name"] for one in values["entrants"])
-    return Setup(Rules.of(values["rules"]), values["seed"], values["deals"], names)
+    return Setup(rules_of(values, path), values["seed"], values["deals"], names)
 
 
 def identity(bot: Bot) -> str:
@@ -203,6 +213,7 @@ class Store:
         if not path.exists():
             return fresh
         values = read_result(path, "pairing")
+        self._check(values, path, candidate, opponent)
         other = [
             f"{now.name} has changed ({then['identity'] or 'unknown'}, now {now.identity or 'unknown'})"
             for now, then in (
@@ -216,17 +227,41 @@ class Store:
             for text in other:
                 changed[text] = changed.get(text, 0) + 1
             return fresh
-        try:
-            return Pairing(
-                candidate,
-                opponent,
-                Moments.from_json(values["moments"]),
-                Places.from_json(values["places"]),
-                values["seconds"],
-                Failure(**values["failure"]) if values["failure"] else None,
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ResultError(f"cannot read the pairing {path}: {error!r}") from error
+        failure = values["failure"]
+        return Pairing(
+            candidate,
+            opponent,
+            Moments.from_json(values["moments"]),
+            Places.from_json(values["places"]),
+            values["seconds"],
+            failure and Failure(failure["bot"], failure["deal"], printable(failure["message"])),
+        )
+
+    def _check(self, values: dict[str, Any], path: Path, candidate: int, opponent: int) -> None:
+        """Check that a pairing's file is of this tournament and of these two, and that its sums go together.
+
+        Raises:
+            ResultError: it is not, or they do not.
+        """
+        check_words(values, path)
+        moments, places, columns = values["moments"], values["places"], num_columns(self.rules.num_players)
+        lengths = {len(row) for row in (moments["means"], moments["products"], *moments["products"])}
+        facts = {
+            "candidate": (values["candidate"]["name"], self.entrants[candidate].name),
+            "opponent": (values["opponent"]["name"], self.entrants[opponent].name),
+            "rules_fingerprint": (values["rules_fingerprint"], self.rules.fingerprint),
+            "seed": (values["seed"], self.seed),
+            "moments.count": (moments["count"], values["deals"]),
+            "columns in moments": (lengths, {columns}),
+            "places.num_players": (places["num_players"], self.rules.num_players),
+            "blocks in places": (len(places["sums"]), -(-values["deals"] // places["block"])),
+            "seats in places": ({len(row) for row in places["sums"]} | {self.rules.num_players},
+                                {self.rules.num_players}),
+            "deals in places": (round(sum(map(sum, places["sums"]))), values["deals"]),
+        }  # fmt: skip
+        for name, (found, wanted) in facts.items():
+            if found != wanted:
+                raise ResultError(f"{path}: {name}: {shown(found)}, where {shown(wanted)} belongs")
 
     def save(self, pairing: Pairing) -> None:
         """Write a pairing's file."""
