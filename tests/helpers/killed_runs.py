@@ -1,8 +1,8 @@
 """Trainings that are killed in the place of their n-th file operation: ``python -m tests.helpers.killed_runs N ...``.
 
 In the working folder stands a finished run at ``runs/tiny``. For each N a copy of it, ``N/runs/tiny``, goes on until it
-is killed; ``N/killed`` is what that leaves; and it is resumed for a while. The last line is a JSON object: by N, the exit
-status of both. All of them are children of one process, which has imported what they need.
+is killed; ``N/killed`` is what that leaves; and it is resumed for a while. The last line is a JSON object: by N, the
+exit status of both. All of them are children of one process, which has imported what they need.
 """
 
 from __future__ import annotations
