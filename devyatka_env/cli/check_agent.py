@@ -80,12 +80,13 @@ def _screen(report: AgentReport) -> list[str]:
 
 def _content(report: AgentReport) -> dict[str, Any]:
     """The report as a result of kind ``agent-check``."""
+    from devyatka_env.engine.seeds import seed_value
     from devyatka_env.evaluation.results import header, rules_values
 
     return {
         **header("agent-check"),
         "agent": report.agent,
-        "seed": report.seed,
+        "seed": seed_value(report.seed),
         "ok": report.ok,
         "moves": report.moves,
         "mean_ms": round(report.mean_ms, 4),

@@ -25,7 +25,7 @@ from devyatka_env.cli.shared import (
     seat_counts,
     seed_of,
 )
-from devyatka_env.engine.seeds import Seed
+from devyatka_env.engine.seeds import Seed, seed_from
 from devyatka_env.games import Game
 from devyatka_env.rules import Rules
 
@@ -173,7 +173,7 @@ def _replay(options: argparse.Namespace) -> int:
     result = read_result(options.replay, "evaluation")
     check_words(result, options.replay)
     played, row = _played(options, result["tables"])
-    rules, seed = rules_of(played, options.replay), played["seed"]
+    rules, seed = rules_of(played, options.replay), seed_from(played["seed"])
     players = [row["candidate"], *played["against"]]
     if len(players) != rules.num_players:
         raise ValueError(f"{options.replay} has {len(players)} players at a table of {rules.num_players} seats")

@@ -19,6 +19,7 @@ from devyatka_env.rules.numbers import check_seed
 WORD_SCHEME = "siphash-2-4 under blake2b(seed)"
 
 SECRET_BYTES = 32
+_SECRET = "secret:"
 _WORDS, _DEALS = b"devyatka words", b"devyatka deals"
 
 
@@ -74,6 +75,22 @@ def check_source(seed: object, name: str = "seed") -> Seed:
         ValueError: neither.
     """
     return seed if isinstance(seed, Secret) else check_seed(seed, name)
+
+
+def seed_value(seed: Seed) -> int | str:
+    """A seed as JSON has it: the number, or of a secret ``secret:`` and its hexadecimal digits."""
+    return f"{_SECRET}{seed.value.hex()}" if isinstance(seed, Secret) else seed
+
+
+def seed_from(value: object) -> Seed:
+    """The seed of what `seed_value` gives.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, str) and value.startswith(_SECRET):
+        return Secret.from_hex(value.removeprefix(_SECRET))
+    return check_seed(value)
 
 
 def entropy(seed: Seed, label: bytes) -> int:
