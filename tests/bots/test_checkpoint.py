@@ -373,7 +373,7 @@ def test_load__a_field_of_the_wrong_kind_is_one_line_that_names_it(folder: Path,
 
 
 def test_load__deep_and_huge_manifests_are_one_line(folder: Path) -> None:
-    for text, message in [("[" * 100_000, "is not JSON: it is nested too deeply"), (" " * 5_000_000, "is larger than")]:
+    for text, message in [("[" * 100_000, "not JSON: it is nested too deeply"), (" " * 5_000_000, "larger than")]:
         (folder / MANIFEST).write_text(text, encoding="utf-8")
         with pytest.raises(CheckpointError, match=message):
             PolicyBot.load(folder)
@@ -409,7 +409,7 @@ def test_load__rules_of_another_deck_than_the_network_are_refused(folder: Path) 
 @pytest.mark.parametrize("text", ["", "{", "\udcff", "null", "[]", '"checkpoint"'])
 def test_load__a_manifest_that_is_no_json_object_is_refused(folder: Path, text: str) -> None:
     (folder / MANIFEST).write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(CheckpointError, match=r"manifest\.json (is not JSON|has format)"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json(: not JSON| has format)"):
         PolicyBot.load(folder)
 
 
@@ -461,6 +461,6 @@ def test_load__nothing_is_ever_unpickled(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is not a safetensors file"):
         PolicyBot.load(folder)
     (folder / MANIFEST).write_bytes(bomb)
-    with pytest.raises(CheckpointError, match="is not JSON"):
+    with pytest.raises(CheckpointError, match="not JSON"):
         PolicyBot.load(folder)
     assert not fuse.exists()

@@ -172,14 +172,15 @@ class PeeksByGlobal(Bot):
     name = "peeks_by_global"
 
     def __init__(self) -> None:
-        make = Game.__init__
+        make = Game.__dict__["_of"]
 
-        def keep(game: Game, *arguments: Any) -> None:
-            make(game, *arguments)
+        def keep(cls: type[Game], *arguments: Any) -> Game:
+            game: Game = make.__func__(cls, *arguments)
             _last_game[:] = [game]
+            return game
 
-        self.restore = lambda: setattr(Game, "__init__", make)
-        Game.__init__ = keep  # type: ignore[method-assign]
+        self.restore = lambda: setattr(Game, "_of", make)
+        Game._of = classmethod(keep)  # type: ignore[assignment, method-assign]
 
     def act(self, view: PlayerView, rng: Rng) -> int:
         return _by_next_hand(view, _last_game[0].hand_masks)

@@ -361,9 +361,9 @@ def test_best__is_not_replaced_by_a_weaker_one_whose_evaluation_the_metrics_have
 
 
 @pytest.mark.usefixtures("finished")
-@pytest.mark.parametrize(("said", "is_kept"), [(None, True), (math.nan, True), ("9", True), (0.01, False)])
+@pytest.mark.parametrize(("said", "is_kept"), [(None, True), (math.nan, False), ("9", True), (0.01, False)])
 def test_best__that_does_not_say_its_strength_is_held_against_the_metrics(said: Any, is_kept: bool) -> None:
-    set_strength(said)
+    set_strength(said)  # a manifest with NaN is no JSON: what is written there is better than none
     rows = metric_rows(RUN)
     rows[0]["eval/best_by"] = 9.5
     (RUN / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -433,7 +433,7 @@ BAD_STATES: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (lambda state: put("policy", {k: v[..., :1] for k, v in state["policy"].items()})(state), "policy: "),
     (put("optimizer", {}), "optimizer: "),
     (put("optimizer", {"state": {}, "param_groups": []}), "optimizer: "),
-    (lambda state: spoil(state, lambda value: value[:1]), "optimizer: exp_avg of weights 0"),
+    (lambda state: spoil(state, lambda value: value[None]), "optimizer: exp_avg of weights 0"),
     (lambda state: spoil(state, lambda value: value * math.nan), "optimizer: exp_avg of weights 0"),
     (put("torch_rng", torch.zeros(3, dtype=torch.uint8)), "torch_rng: "),
     (put("words", "by dice"), "words"),
