@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-# What a file may hold at most, in bytes. A result of a thousand candidates has less. JSON takes up to 37 times its size
+# What a file may hold at most, in bytes. A result of a thousand candidates has less. JSON takes up to 46 times its size
 # when it is read (lists in lists), and PyYAML a second for 50,000 bytes, so neither takes two seconds or 200 MB.
-MAX_BYTES = 5_000_000
+MAX_BYTES = 4_000_000
 MAX_YAML_BYTES = 30_000
 # The most characters of a number in YAML: those of base 16 and 60 would be worked out however long.
 _MAX_DIGITS = 40
@@ -199,6 +199,11 @@ def shown(value: object, most: int = _SHOWN) -> str:
     """A value as an error shows it: `printable`, and not longer than that may be."""
     text = printable(value if isinstance(value, str) else _brief(value))
     return text if len(text) <= most else text[:most] + "…"
+
+
+def quoted(value: object) -> str:
+    """A value as `shown`, a text in quotes, so that '3' is told from 3."""
+    return f"'{shown(value)}'" if isinstance(value, str) else shown(value)
 
 
 class _Brief(reprlib.Repr):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from devyatka_env._files import FileFormatError, read_json, shown
+from devyatka_env._files import FileFormatError, quoted, read_json, shown
 
 Schema = Mapping[str, Any]
 
@@ -57,8 +57,7 @@ def _check(value: object, schema: Schema) -> None:
     for part in schema.get("allOf", ()):
         _check(value, part)
     if not _fits(value, schema):
-        found = f"'{shown(value)}'" if isinstance(value, str) else shown(value)  # '3' is told from 3
-        raise _Misfit(f"must be {in_words(schema)}, not {found}")
+        raise _Misfit(f"must be {in_words(schema)}, not {quoted(value)}")
     if isinstance(value, dict):
         _check_mapping(value, schema)
     elif isinstance(value, list) and "items" in schema:

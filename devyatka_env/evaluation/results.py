@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from devyatka_env._files import FileFormatError, read_json, shown, write_whole
+from devyatka_env._files import FileFormatError, quoted, read_json, shown, write_whole
 from devyatka_env._schema import Schema, check, load
 from devyatka_env.bots import bot_names
 from devyatka_env.bots.checkpoint import git_commit, package_versions
@@ -174,14 +174,14 @@ def _check_format(result: object, path: str | Path, kind: str) -> None:
     values = result if isinstance(result, dict) else {}
     found_kind, found = values.get("kind"), values.get("format")
     if found_kind != kind:
-        raise ResultError(f"{path} is no result of kind {kind!r}: it has {shown(repr(found_kind))}")
+        raise ResultError(f"{path} is no result of kind {kind!r}: it has {quoted(found_kind)}")
     if found == 2:
         raise ResultError(
             f"{path} was made by release 0.1 (format 2), whose bots drew other random words; this release reads and"
             f" goes on with format {FORMAT}: make it anew"
         )
     if type(found) is not int or found != FORMAT:
-        raise ResultError(f"{path} has format {shown(found)}; this release reads format {FORMAT}")
+        raise ResultError(f"{path} has format {quoted(found)}; this release reads format {FORMAT}")
 
 
 def check_words(result: Mapping[str, Any], path: str | Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from devyatka_env._files import FileFormatError, read_yaml, shown
+from devyatka_env._files import FileFormatError, quoted, read_yaml, shown
 from devyatka_env._schema import check
 from devyatka_env.bots import make_bot
 from devyatka_env.bots.network import build_network
@@ -213,7 +213,7 @@ def read_config(path: str | Path) -> TrainConfig:
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error}") from error
     if not isinstance(content, Mapping):
-        raise ConfigError(f"{path}: expected `setting: value` lines, found {shown(content)}")
+        raise ConfigError(f"{path}: expected `setting: value` lines, found {quoted(content)}")
     known = [field.name for field in dataclasses.fields(TrainConfig)]
     unknown = sorted(set(map(str, content)) - set(known))
     if unknown:

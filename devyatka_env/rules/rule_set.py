@@ -16,7 +16,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from devyatka_env._files import FileFormatError, read_yaml, shown
+from devyatka_env._files import FileFormatError, quoted, read_yaml, shown
 from devyatka_env.rules.cards import RANKS, RANKS_36, Card, Deck
 from devyatka_env.rules.presets import DEFAULT_PRESET, EACH_DEALS_ONCE, PRESETS
 
@@ -134,7 +134,7 @@ class Rules:
         except FileFormatError as error:
             raise RulesError(str(error)) from error
         if not isinstance(content, Mapping):
-            raise RulesError(f"{path}: expected `field: value` lines, found {shown(content)}")
+            raise RulesError(f"{path}: expected `field: value` lines, found {quoted(content)}")
         try:
             return cls.of(content, **overrides)
         except RulesError as error:

@@ -253,7 +253,7 @@ def test_read_result__names_both_formats_and_the_kind() -> None:
         ('{"a": NaN}', "NaN is no number"),
         ('{"a": -Infinity}', "-Infinity is no number"),
         ("9" * 5000, "not JSON"),
-        (" " * 5_000_001, "r.json: larger than 5,000,000 bytes"),
+        (" " * 4_000_001, "r.json: larger than 4,000,000 bytes"),
         ("\ud800".encode("utf-8", "surrogatepass"), "no result of kind|not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
     ],
