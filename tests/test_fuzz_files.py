@@ -132,8 +132,8 @@ BOMB = ["a: &a [x, x, x, x, x, x, x, x, x]"]
 BOMB += [f"{one}: &{one} [{', '.join([f'*{chr(ord(one) - 1)}'] * 9)}]" for one in "bcdefgh"]
 TEXTS = (
     "", "\ufeff", "null", "[]", "{}", "0", '"text"', "[" * 100_000, '{"a":' * 50_000, "- " * 10_000, "? " * 10_000,
-    "[" * 500 + "]" * 500, "[" * 29_000,
-    "{a: " * 7_000, "[[" + "[], " * 7_000, "9" * 5000, "1e999", "NaN", "-Infinity", "0x" + "f" * 20_000, "1:" * 9_000 + "1",
+    "[" * 500 + "]" * 500, "[" * 29_000, "{a: " * 7_000, "[[" + "[], " * 7_000,
+    "9" * 5000, "1e999", "NaN", "-Infinity", "0x" + "f" * 20_000, "1:" * 9_000 + "1",
     "\n".join(BOMB), "a: &a [*a]", "<<: {<<: {<<: {a: 1}}}", "!!python/object/apply:os.getcwd []", "!!timestamp x",
     "!!bool x", "!!int x", "0001-01-01 00:00:00 +23:59", "2001-99-99", "%YAML 9.9\n---\na: 1", "a: 1\n---\nb: 2",
     "\x00", "\x1b[2J", "a" * 6_000_000, "[" + "[]," * 1_200_000, '{"format": ' * 300 + "3" + "}" * 300, "a: b: c",
@@ -316,7 +316,8 @@ KINDS = (
     "metrics",
 )
 # Manifests are read by `bots.checkpoint`; to be switched on when that reads through the same layer.
-MANIFESTS = pytest.mark.skip(reason="manifests do not go through the reading layer yet")
+MANIFESTS_ON = False
+MANIFESTS = pytest.mark.skipif(not MANIFESTS_ON, reason="manifests do not go through the reading layer yet")
 
 
 @pytest.mark.parametrize("name", KINDS)
