@@ -298,7 +298,8 @@ def fuzz(kind: Kind, folder: Path, seed: str, count: int) -> None:
         start = time.process_time()
         found[f"{seed} {number}"] = attempt(kind, path)
         seconds += time.process_time() - start
-    assert {key: what for key, what in found.items() if what} == {}
+    wrong = [f"{key}: {what}" for key, what in found.items() if what]
+    assert not wrong, "\n".join(wrong)
     assert "" in found.values() or kind.read is _read_metrics  # that leaves damaged lines out
     assert seconds < SECONDS * max(count, 100) / 100
 
