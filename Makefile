@@ -1,16 +1,18 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
-BIN = .venv/bin
+VENV ?= .venv
+BIN = $(VENV)/bin
 export MPLBACKEND = Agg
 
-.PHONY: setup demo test test-slow check format docs bench clean
-setup: .venv/ready
+# A folder for the tools of another Python: make VENV=.venv-3.12 PYTHON=python3.12 test
+.PHONY: setup demo test test-slow test-pythons check format docs bench clean
+setup: $(VENV)/ready
 
-.venv/ready: pyproject.toml constraints.txt
+$(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info < (3, 14), "Python 3.11 to 3.13 is needed"'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch .venv/ready
+	touch $(VENV)/ready
 
 # Train a four-seat agent by self-play, then measure it beside greedy and random, against random and against greedy.
 demo: setup
@@ -23,12 +25,23 @@ demo: setup
 		--json runs/demo/against_greedy.json --plot runs/demo/against_greedy.png
 	@echo "Curves: runs/demo/curves.png  Checkpoint: runs/demo/checkpoints/last"
 
+# On all cores; the time with kernels to compile (a fresh clone) is printed as the time without is.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The long versions: 2,000 games for every preset and seat count, bigger mini-decks, a longer training.
 test-slow: setup
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+
+# The suite on every other supported Python that this machine has.
+test-pythons:
+	@for version in 3.12 3.13; do \
+		if command -v python$$version > /dev/null; then \
+			$(MAKE) --no-print-directory VENV=.venv-$$version PYTHON=python$$version test || exit 1; \
+		else \
+			echo "python$$version is not on this machine: not tested"; \
+		fi; \
+	done
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -42,14 +55,14 @@ format: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
-bench: .venv/bench-ready
+bench: $(VENV)/bench-ready
 	$(BIN)/python -m benchmarks
 
 # The libraries that benchmarks/compare.py measures beside ours.
-.venv/bench-ready: .venv/ready
+$(VENV)/bench-ready: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
-	touch .venv/bench-ready
+	touch $(VENV)/bench-ready
 
 clean:
-	rm -rf .venv runs dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* runs dist .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

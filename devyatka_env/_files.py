@@ -6,6 +6,7 @@ regular file (a pipe, a device, ``/dev/stdout``) is written to directly, and nev
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -66,6 +67,18 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     sync_folder(target.parent)
 
 
+def write_figure(figure: Any, path: str | Path, dpi: int) -> None:
+    """Write a figure of matplotlib; the ending tells the format.
+
+    Raises:
+        OSError: it cannot be written; what stood there is still there.
+        ValueError: an ending that matplotlib does not write.
+    """
+    file = io.BytesIO()
+    figure.savefig(file, dpi=dpi, format=Path(path).suffix.removeprefix(".") or None)
+    write_whole(path, file.getvalue())
+
+
 def sync_folder(folder: Path) -> None:
     """Bring renamed and removed names in a folder to the disk, where the system can."""
     with suppress(OSError, AttributeError):
@@ -100,7 +113,7 @@ def check_writable(path: Path | None) -> None:
         return
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise ValueError(f"cannot write {path}: there is no folder {target.parent}")
+        raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
     probe = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
         probe.touch(exist_ok=False)

@@ -125,7 +125,7 @@ def in_words(schema: Schema) -> str:
     kinds = schema.get("type", ())
     words = " or ".join(_WORDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
     if "title" in schema and "string" in kinds:
-        words = schema["title"]
+        return str(schema["title"])
     limits = [f"of at least {schema['minimum']:,}"] if "minimum" in schema else []
     limits += [f"at most {schema['maximum']:,}"] if "maximum" in schema else []
     limits += [f"of at most {schema['maxLength']:,} characters"] if "maxLength" in schema else []

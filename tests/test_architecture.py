@@ -24,14 +24,15 @@ GOLDEN_NAMES = Path(__file__).parent / "data" / "public_names.txt"
 TOWER: dict[str, list[str]] = {
     "_package": [],
     "_files": [],
+    "_console": [],
     "_schema": [],
     "rules": ["cards", "presets", "rule_set", "numbers", "hands"],
     "engine": [
-        "compiling", "randomness", "seeds", "bitboards", "spread", "records",
+        "compiling", "randomness", "seeds", "bitboards", "spread", "records", "checks",
         "ending", "payoffs", "turn", "deal", "knowledge", "calls",
     ],
     "views": [
-        "view", "layout", "observation", "worlds", "belief",
+        "layout", "observation", "view", "worlds", "belief",
         "information_state.fields", "information_state.checks", "information_state.passes", "information_state.history",
         "information_state.view_text", "information_state.__init__",
     ],
@@ -41,20 +42,20 @@ TOWER: dict[str, list[str]] = {
     ],
     "bots": [
         "base", "parameters", "scripted", "network", "checkpoint", "policy", "imported", "rollout", "best_response",
-        "playouts", "search", "registry", "catalogue", "ceiling_values",
+        "playouts", "search", "registry", "isolated", "catalogue", "ceiling_values",
     ],
     "envs": ["core", "aec", "parallel", "single_agent", "learners", "vector", "sb3"],
     "evaluation": [
         "stats", "duplicate", "workers", "arena", "advice", "streaming", "exact_regret", "against_ceiling", "replay",
-        "results", "display",
-        "agent_checks.harness", "agent_checks.probes", "agent_checks.check", "agent_checks.__init__",
-        "reports.page", "reports.writers", "reports.reported_agent", "reports.measurements", "reports.charts",
-        "reports.wording", "reports.provenance", "reports.sections", "reports.__init__",
+        "results", "display", "agent_checks.bait", "agent_checks.harness", "agent_checks.probes", "agent_checks.check",
+        "agent_checks.__init__", "reports.page", "reports.writers", "reports.reported_agent", "reports.measurements",
+        "reports.charts", "reports.wording", "reports.provenance", "reports.sections", "reports.__init__",
         "tournaments.ratings", "tournaments.pairings", "tournaments.round_robin", "tournaments.results",
         "tournaments.cross_table", "tournaments.__init__",
     ],
     "learning": [
-        "tables", "config", "buffer", "policy", "teacher", "ppo", "pool", "run_folder", "curves", "monitor", "selfplay",
+        "tables", "config", "buffer", "policy", "teacher", "ppo", "pool", "owner", "run_folder", "curves", "stops",
+        "monitor", "selfplay",
     ],
     "__init__": [],
     "cli": [
@@ -222,7 +223,7 @@ def test_import__loads_no_heavy_package() -> None:
 def test_import__a_module_needs_only_the_core_dependencies(module: str) -> None:
     # Loaded by name, where they are used.
     extra = {"bots.network": {"torch"}, "envs.sb3": {"stable_baselines3"}}
-    training = {"torch", "stable_baselines3", "yaml", "matplotlib", "tqdm"}
+    training = {"torch", "stable_baselines3", "yaml", "matplotlib", "tqdm", "filelock"}
     extra |= {f"learning.{name}": training for name in TOWER["learning"] if name != "tables"}
     assert top_level_packages(MODULES[module]) <= CORE_PACKAGES | extra.get(module, set())
 

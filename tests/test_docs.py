@@ -124,6 +124,7 @@ NAMES = sorted(
     {
         (str(path.relative_to(ROOT)), name)
         for path in [*PAGES, *(ROOT / "devyatka_env").rglob("*.py"), *(ROOT / "training").glob("*.py")]
+        if path.name != "CHANGELOG.md"  # it tells of what was
         for name in re.findall(r"`((?:devyatka_env|training)\.[\w.]+)`", path.read_text(encoding="utf-8"))
     }
 )

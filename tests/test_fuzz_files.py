@@ -317,7 +317,7 @@ KINDS = (
     "metrics",
 )
 # Manifests are read by `bots.checkpoint`; to be switched on when that reads through the same layer.
-MANIFESTS_ON = False
+MANIFESTS_ON = True
 MANIFESTS = pytest.mark.skipif(not MANIFESTS_ON, reason="manifests do not go through the reading layer yet")
 
 

@@ -18,11 +18,12 @@ from typing import Any
 
 import torch
 
+from devyatka_env import _console
+from devyatka_env._files import write_whole
 from devyatka_env.bots import PolicyBot, make_bot, make_opponents
 from devyatka_env.bots.checkpoint import Manifest, read_manifest, read_weights, write_checkpoint
 from devyatka_env.evaluation import Estimate, evaluate, regret
 from devyatka_env.learning import read_config
-from devyatka_env.learning.run_folder import write_whole
 from devyatka_env.rules import Rules
 
 FIELDS = ("greedy", "random")
@@ -152,6 +153,7 @@ _SHOWN = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
+    _console.take_any_sign()
     parser = argparse.ArgumentParser(prog="python -m training.publish", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, help="the checkpoint of a run")
     parser.add_argument("target", type=Path, help="the folder to ship, such as checkpoints/NAME")
@@ -166,21 +168,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.as_newcomer:
             add_newcomer(options.source, options.target, options.deals)
-            return 0
+        else:
+            words = {key: getattr(options, key) for key in ("notes", "history", "weaknesses")}
+            publish(options.source, options.target, options.deals, {**words, "commands": options.command})
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    publish(
-        options.source,
-        options.target,
-        options.deals,
-        {
-            "notes": options.notes,
-            "history": options.history,
-            "weaknesses": options.weaknesses,
-            "commands": options.command,
-        },
-    )
     return 0
 
 
@@ -244,7 +237,7 @@ def _write(source: Path, manifest: Manifest, target: Path, evaluation: Mapping[s
 
 def write_card(target: Path, manifest: Manifest) -> None:
     """Write the model card beside the manifest."""
-    write_whole(target / CARD, card(target.name, manifest).encode())
+    write_whole(target / CARD, card(target.name, manifest))
 
 
 if __name__ == "__main__":

@@ -13,16 +13,19 @@ from pathlib import Path
 
 import tyro
 
+from devyatka_env import _console
 from devyatka_env.bots import BotError
-from devyatka_env.learning import ConfigError, Run, TrainConfig, read_config, train
+from devyatka_env.learning import ConfigError, Run, TrainConfig, read_config, stops, train
 from devyatka_env.learning.monitor import TrainingStoppedError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
+    _console.take_any_sign()
     try:
-        config, run, is_resumed = read_arguments(arguments)
-        return train(config, run, is_resumed)
+        with stops.handled_by(stops.interrupt):
+            config, run, is_resumed = read_arguments(arguments)
+            return train(config, run, is_resumed)
     except (ValueError, OSError, BotError, TrainingStoppedError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -32,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_arguments(arguments: Sequence[str] | None) -> tuple[TrainConfig, Run, bool]:
-    """The settings, the run's folder, and whether it continues an earlier run.
+    """The settings, the run's folder, and whether it continues an earlier run; nothing is written yet.
 
     Raises:
         ValueError: settings that cannot be used.
@@ -55,7 +58,7 @@ def read_arguments(arguments: Sequence[str] | None) -> tuple[TrainConfig, Run, b
     before = config
     config = tyro.cli(TrainConfig, args=rest, default=config, prog="python -m training.selfplay", description=__doc__)
     if run is None:
-        return config, Run.create(config), False
+        return config, Run.named(config), False
     for key in ("name", "rules", "network", "width", "layers", "start_from", "eval_against"):
         if getattr(config, key) != getattr(before, key):
             raise ConfigError(

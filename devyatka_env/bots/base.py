@@ -59,8 +59,9 @@ class Bot(ABC):
         """
         actions = np.empty(len(views), np.int64)
         for i, word in enumerate(words):
-            view = PlayerView(views[i : i + 1].copy(), rules, int(views["turn"][i]))
-            actions[i] = self.act(view, np.random.Generator(np.random.PCG64(int(word))))
+            view = PlayerView._of(views[i : i + 1].copy(), rules, int(views["turn"][i]))
+            answer = self.act(view, np.random.Generator(np.random.PCG64(int(word))))
+            actions[i] = whole_action(answer, self.name)
         return actions
 
     def check_rules(self, rules: Rules) -> None:  # noqa: B027 - most bots play anything
@@ -84,7 +85,23 @@ class CallableBot(Bot):
 
     def act(self, view: PlayerView, rng: np.random.Generator) -> int:
         """Ask the function."""
-        return operator.index(self._function(view, rng))
+        return whole_action(self._function(view, rng), self.name)
+
+
+def whole_action(answer: object, name: str) -> int:
+    """What a bot answered, as an ``int``; one that the engine can refuse if it is no action.
+
+    Raises:
+        TypeError: no whole number (3.9 and "3" are none, nor is ``True``).
+    """
+    try:
+        if isinstance(answer, bool | np.bool_):
+            raise TypeError
+        number = operator.index(answer)  # type: ignore[call-overload]  # for it to say
+    except TypeError:
+        shown = " ".join(repr(answer).split())[:80]
+        raise TypeError(f"bot {name} answered {shown}, which is no whole number: not an action") from None
+    return number if -1 <= number <= 255 else -1
 
 
 def unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:

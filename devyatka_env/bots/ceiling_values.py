@@ -20,6 +20,7 @@ from devyatka_env.bots.base import Bot, CallableBot
 from devyatka_env.bots.best_response import MAX_STATES, Ends, best_ends, check_opponents, must_be_asked
 from devyatka_env.bots.registry import BotSpec, make_opponents
 from devyatka_env.bots.scripted import GreedyBot
+from devyatka_env.engine.seeds import Seed
 from devyatka_env.games import Deals, Game
 from devyatka_env.games.deals import deal_indices
 from devyatka_env.rules import Rules, iter_mask
@@ -77,7 +78,7 @@ class Ceilings(Frozen):
 
     rules: Rules
     against: tuple[str, ...]
-    seed: int
+    seed: Seed
     indices: NDArray[np.uint64]
     values: NDArray[np.float64]
     wins: NDArray[np.float64]
@@ -163,7 +164,7 @@ def ceilings(
     rules: Rules | str,
     opponents: BotSpec | Sequence[BotSpec],
     indices: NDArray[np.integer],
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     max_states: int = MAX_STATES,
 ) -> Ceilings:

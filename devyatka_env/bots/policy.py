@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from devyatka_env import _files
 from devyatka_env.bots.base import Bot, unit_interval
 from devyatka_env.bots.checkpoint import CheckpointError, Manifest, read_manifest, read_weights
 from devyatka_env.engine import States, rules_record
@@ -15,6 +17,8 @@ from devyatka_env.rules import Rules
 from devyatka_env.views import PlayerView, observation
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from devyatka_env.bots.network import PolicyNetwork
 
 
@@ -134,10 +138,28 @@ def load_network(folder: str | Path, manifest: Manifest) -> PolicyNetwork:
         raise ImportError(
             f"checkpoints need torch and safetensors: pip install 'devyatka-env[train]' ({error})"
         ) from error
+    import torch
+
     weights = read_weights(folder, manifest)
+    description = _files.shown(dict(manifest.network), 400)
     try:
-        network = build_network(manifest.num_cards, manifest.network)
-        network.load_state_dict(weights)
-    except (ValueError, RuntimeError, TypeError, IndexError) as error:
-        raise CheckpointError(f"{folder}: the weights do not fit network {dict(manifest.network)}: {error}") from error
+        _check_size(manifest.network, weights)
+        with torch.device("meta"):  # shapes alone: a false description must not cost the time to build what it claims
+            network = build_network(manifest.num_cards, manifest.network)
+        network.load_state_dict({name: weight.float() for name, weight in weights.items()}, assign=True)
+    except (ValueError, RuntimeError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        why = _files.shown(str(error), 400)
+        raise CheckpointError(f"{folder}: the weights do not fit network {description}: {why}") from error
     return network
+
+
+def _check_size(network: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    """Refuse a description that has more layers than the weights have tensors.
+
+    Raises:
+        ValueError: it has.
+    """
+    layers = network.get("layers", 0)
+    most = max(len(value) if isinstance(value, list) else 0 for value in (*network.values(), 0))
+    if most > len(weights) or (isinstance(layers, int) and layers > len(weights)):
+        raise ValueError(f"{len(weights)} tensors are too few")

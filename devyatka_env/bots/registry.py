@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from devyatka_env.bots.base import ActFunction, Bot, CallableBot
-from devyatka_env.bots.checkpoint import MANIFEST
+from devyatka_env.bots.checkpoint import MANIFEST, resolve
 from devyatka_env.bots.imported import import_bot, is_import
 from devyatka_env.bots.parameters import SEPARATOR, read_parameters
 from devyatka_env.bots.policy import PolicyBot
@@ -14,6 +14,8 @@ from devyatka_env.bots.scripted import (
     SCRIPTED,
 )
 from devyatka_env.bots.search import OracleBot, PimcBot, ReaderBot
+from devyatka_env.rules import MAX_PLAYERS
+from devyatka_env.rules.numbers import is_whole
 
 BotSpec = str | Bot | ActFunction | Path
 
@@ -35,6 +37,10 @@ def register_bot(name: str, factory: Callable[..., Bot]) -> None:
     Raises:
         ValueError: the name is taken, or has a colon.
     """
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"a bot's name must be a text, not {name!r}")
+    if not callable(factory):
+        raise ValueError(f"a bot's factory must make the bot when it is called: {factory!r} cannot be")
     if SEPARATOR in name:
         raise ValueError(f"a bot's name must have no {SEPARATOR!r}, its parameters follow one: {name!r}")
     if name in _registry:
@@ -67,14 +73,15 @@ def make_bot(spec: BotSpec) -> Bot:
         if name in _registry:
             return _named(name, words)
         path, options = _split_options(str(spec))
-        if (Path(path) / MANIFEST).exists() or (Path(path).exists() and "/" in str(spec)):
+        if _leads_to_checkpoint(path):
             return PolicyBot.load(path, sample="sample" in options, any_rules="any_rules" in options)
         if is_import(str(spec)):
             return import_bot(str(spec))
     elif callable(spec):
         return CallableBot(spec)
+    shown = repr(spec) if len(repr(spec)) <= 120 else repr(spec)[:120] + "…"
     raise ValueError(
-        f"unknown bot {spec!r}: give one of {', '.join(_registry)}, the folder of a checkpoint, module:name of your own"
+        f"unknown bot {shown}: give one of {', '.join(_registry)}, the folder of a checkpoint, module:name of your own"
         " code, a Bot, or a function (view, rng) -> action"
     )
 
@@ -85,6 +92,8 @@ def make_opponents(spec: BotSpec | Sequence[BotSpec], count: int) -> list[Bot]:
     Raises:
         ValueError: a sequence of another length, or a bad spec in it.
     """
+    if not is_whole(count) or not 0 < count < MAX_PLAYERS:
+        raise ValueError(f"opponents are 1 to {MAX_PLAYERS - 1}, not {count!r}")
     if isinstance(spec, Sequence) and not isinstance(spec, str):
         if len(spec) != count:
             raise ValueError(f"{len(spec)} opponents given; {count} seats need 1 (for all of them) or {count}")
@@ -94,10 +103,20 @@ def make_opponents(spec: BotSpec | Sequence[BotSpec], count: int) -> list[Bot]:
 
 def _named(name: str, words: Sequence[str]) -> Bot:
     """A registered bot with the parameters of some ``key=value`` words."""
-    bot = _registry[name](**read_parameters(name, _registry[name], words))
+    bot: object = _registry[name](**read_parameters(name, _registry[name], words))
+    if not isinstance(bot, Bot):
+        raise ValueError(f"the factory of bot {name!r} made {bot!r}, which is no Bot")
     if words:
         bot.name = SEPARATOR.join([name, *words])
     return bot
+
+
+def _leads_to_checkpoint(path: str) -> bool:
+    """Whether a text is meant as the folder of a checkpoint, a missing or damaged one included."""
+    try:
+        return (resolve(path) / MANIFEST).exists() or (Path(path).exists() and "/" in path)
+    except (OSError, ValueError):  # a name too long for the system, or with a zero in it
+        return False
 
 
 def _split_options(text: str) -> tuple[str, list[str]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from devyatka_env.bots.base import Bot
 from devyatka_env.engine import States, rules_record
 from devyatka_env.engine.bitboards import lowest, random_card
+from devyatka_env.engine.checks import check_views
 from devyatka_env.engine.compiling import inlined, kernel
 from devyatka_env.engine.knowledge import could_hold
 from devyatka_env.engine.turn import fitting
@@ -147,7 +148,12 @@ class ScriptedBot(Bot):
         return int(self.act_batch(view.record, view.rules, word)[0])
 
     def act_batch(self, views: States, rules: Rules, words: Words) -> Actions:
-        """Choose for every view record."""
+        """Choose for every view record.
+
+        Raises:
+            ValueError: no view records with a seat on turn, or not a word each.
+        """
+        check_views(views, words)
         actions = np.empty(len(views), np.int64)
         code = next(SCRIPTED.index(one) for one in type(self).__mro__ if one in SCRIPTED)
         _choose_many(code, views, rules_record(rules), words, actions)

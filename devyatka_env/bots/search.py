@@ -19,6 +19,7 @@ from devyatka_env.bots.parameters import SEPARATOR
 from devyatka_env.bots.playouts import COLUMNS, PAYOFF, PAYOFF2, PRODUCTS, Actions, Words, search_states, search_views
 from devyatka_env.bots.scripted import SCRIPTED, GreedyBot
 from devyatka_env.engine import States, rules_record
+from devyatka_env.engine.checks import check_records, check_views
 from devyatka_env.engine.compiling import call
 from devyatka_env.engine.records import MAX_CARDS
 from devyatka_env.games import Deals
@@ -134,11 +135,13 @@ class PimcBot(_SearchBot):
         """Choose for every view record.
 
         Raises:
-            ValueError: a view that no deal agrees with.
+            ValueError: a view that cannot be of these rules, or that no deal agrees with; or not a word each.
         """
         return self._search(views, rules, words)[0]
 
     def _search(self, views: States, rules: Rules, words: Words) -> tuple[Actions, NDArray[np.float64]]:
+        check_records(views, rules, "views")  # playouts of what cannot be might never end
+        check_views(views, words)
         work, is_exact = self._work(rules)
         alone = is_exact and _deals_all_cards(rules)  # one deal agrees; all worlds are playouts of it
         num_worlds, playouts = (1, self.worlds) if alone else (self.worlds, 1)
@@ -258,6 +261,7 @@ class OracleBot(_SearchBot):
             check_states(views, rules)
         except ValueError as error:
             raise ValueError(f"oracle needs all hands: {error}") from error
+        check_views(views, words)
         work, is_exact = self._work(rules)
         if not is_exact:
             return self._respond(views, rules)

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from devyatka_env._files import check_writable
 from devyatka_env.cli.screen import columns, paragraph, plural
-from devyatka_env.cli.shared import BOTS_HELP, RULES_HELP, Commands, check_writable, set_threads
+from devyatka_env.cli.shared import BOTS_HELP, RULES_HELP, Commands, add_trust, make_bots, reveal, seed_of, set_threads
 
 if TYPE_CHECKING:
     from devyatka_env.evaluation.agent_checks.check import AgentReport
@@ -28,7 +29,8 @@ def add(commands: Commands) -> None:
     parser.add_argument("--quick", action="store_true", help="about two seconds: fewer moments and deals")
     parser.add_argument("--rules", help=f"play these rules alone: {RULES_HELP}")
     parser.add_argument("--games", type=int, help="deals of each rule set (as many as give enough moments)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the deals (0)")
+    parser.add_argument("--seed", type=int, help="seed of the deals (0)")
+    add_trust(parser)
     parser.add_argument("--move-seconds", type=float, default=5.0, help="an agent that takes longer is at fault (5)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     parser.set_defaults(run=run)
@@ -41,10 +43,12 @@ def run(options: argparse.Namespace) -> int:
 
     check_writable(options.json)
     set_threads(1)  # for single views more are slower
+    (agent,) = make_bots([options.agent], options)
+    seed = seed_of(options)
     report = check_agent(
-        options.agent,
+        agent,
         games=options.games,
-        seed=options.seed,
+        seed=seed,
         quick=options.quick,
         move_seconds=options.move_seconds,
         rules=options.rules,
@@ -53,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if sys.stderr.isatty():
         _progress("")
     print(*_screen(report), sep="\n")
+    reveal(seed)
     if options.json:
         write_result(_content(report), options.json)
     return 0 if report.ok else 1
@@ -75,12 +80,13 @@ def _screen(report: AgentReport) -> list[str]:
 
 def _content(report: AgentReport) -> dict[str, Any]:
     """The report as a result of kind ``agent-check``."""
+    from devyatka_env.engine.seeds import seed_value
     from devyatka_env.evaluation.results import header, rules_values
 
     return {
         **header("agent-check"),
         "agent": report.agent,
-        "seed": report.seed,
+        "seed": seed_value(report.seed),
         "ok": report.ok,
         "moves": report.moves,
         "mean_ms": round(report.mean_ms, 4),

@@ -7,20 +7,25 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from devyatka_env._files import check_writable
 from devyatka_env.bots import Bot, make_bot, make_opponents
 from devyatka_env.cli.screen import course, ending, paragraph
 from devyatka_env.cli.shared import (
     BOTS_HELP,
     RULES_HELP,
     Commands,
+    add_trust,
     add_workers,
     check_plot,
-    check_writable,
     comma_list,
+    make_bots,
     make_workers,
     progress_line,
+    reveal,
     seat_counts,
+    seed_of,
 )
+from devyatka_env.engine.seeds import Seed, seed_from
 from devyatka_env.games import Game
 from devyatka_env.rules import Rules
 
@@ -47,7 +52,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--deals", type=int, help=f"deals, each played once from every seat ({DEALS}; no limit to speak"
                         " of with --until-ci)")  # fmt: skip
     parser.add_argument("--until-ci", type=float, metavar="HALF", help="stop when ± of the win rate is down to this")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the deals (0)")
+    parser.add_argument("--seed", type=int, help="seed of the deals (0)")
     parser.add_argument("--rules", default="first_out", help=RULES_HELP)
     parser.add_argument("--reference", default="random", help="further candidates, as rows to compare: a comma list")
     parser.add_argument(
@@ -57,6 +62,7 @@ def add(commands: Commands) -> None:
         f" {CONTROL_DEALS} times as many",
     )
     add_workers(parser)
+    add_trust(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw win rates (PNG, SVG or PDF)")
     parser.add_argument("--replay", type=Path, metavar="RESULT", help="show the games of a deal of a result instead")
@@ -78,13 +84,15 @@ def run(options: argparse.Namespace) -> int:
     check_writable(options.json)
     check_plot(options.plot)
     names = [options.candidate, *(name for name in comma_list(options.reference) if name != options.candidate)]
-    bots = [make_bot(name) for name in names]
+    bots = make_bots(names, options)
     tables = _tables(options, bots)
     if options.plot and len(tables) > 1:
         raise ValueError(f"--plot draws one number of seats, not {options.seats}")
-    comparisons = _play(options, bots, tables)
+    seed = seed_of(options)
+    comparisons = _play(options, bots, tables, seed)
     if len(comparisons) > 1:
         print(summary(comparisons))
+    reveal(seed)
     if options.json:
         write_result(evaluation_result(comparisons), options.json)
     if options.plot:
@@ -101,17 +109,19 @@ def _tables(options: argparse.Namespace, bots: list[Bot]) -> list[tuple[Rules, l
     Raises:
         ValueError: a wrong number of opponents, or somebody who does not play the rules.
     """
-    field, tables = comma_list(options.against), []
+    others, tables = make_bots(comma_list(options.against), options), []
     for seats in seat_counts(options.seats):
         rules = Rules.of(options.rules, **({} if seats is None else {"num_players": seats}))
-        opponents = make_opponents(field[0] if len(field) == 1 else field, rules.num_players - 1)
+        opponents = make_opponents(others[0] if len(others) == 1 else others, rules.num_players - 1)
         for bot in (*bots, *opponents):
             bot.check_rules(rules)
         tables.append((rules, opponents))
     return tables
 
 
-def _play(options: argparse.Namespace, bots: list[Bot], tables: list[tuple[Rules, list[Bot]]]) -> list[Comparison]:
+def _play(
+    options: argparse.Namespace, bots: list[Bot], tables: list[tuple[Rules, list[Bot]]], seed: Seed
+) -> list[Comparison]:
     """Play and print the tables, up to Ctrl-C."""
     from devyatka_env.evaluation import evaluate
     from devyatka_env.evaluation.display import table
@@ -122,7 +132,7 @@ def _play(options: argparse.Namespace, bots: list[Bot], tables: list[tuple[Rules
             try:
                 if options.jobs == 1 and options.ray is None:  # load the kernels, so that games/s is that of play
                     evaluate("greedy", "greedy", rules, 1)
-                comparisons.append(_compare(options, bots, opponents, rules, workers))
+                comparisons.append(_compare(options, bots, opponents, rules, workers, seed))
             except KeyboardInterrupt:
                 if not comparisons:
                     raise
@@ -134,7 +144,7 @@ def _play(options: argparse.Namespace, bots: list[Bot], tables: list[tuple[Rules
 
 
 def _compare(
-    options: argparse.Namespace, bots: list[Bot], opponents: list[Bot], rules: Rules, workers: Workers
+    options: argparse.Namespace, bots: list[Bot], opponents: list[Bot], rules: Rules, workers: Workers, seed: Seed
 ) -> Comparison:
     from devyatka_env.evaluation import compare
 
@@ -143,7 +153,7 @@ def _compare(
         opponents,
         rules,
         options.deals,
-        options.seed,
+        seed,
         progress_line(f"{bots[0].name}, {rules.num_players} seats", options.deals),
         workers=workers,
         until_ci=options.until_ci,
@@ -163,7 +173,7 @@ def _replay(options: argparse.Namespace) -> int:
     result = read_result(options.replay, "evaluation")
     check_words(result, options.replay)
     played, row = _played(options, result["tables"])
-    rules, seed = rules_of(played, options.replay), played["seed"]
+    rules, seed = rules_of(played, options.replay), seed_from(played["seed"])
     players = [row["candidate"], *played["against"]]
     if len(players) != rules.num_players:
         raise ValueError(f"{options.replay} has {len(players)} players at a table of {rules.num_players} seats")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from devyatka_env._files import check_writable
 from devyatka_env.bots import Bot, make_bot, make_opponents
 from devyatka_env.cli.screen import paragraph, plural
 from devyatka_env.cli.shared import (
@@ -16,7 +17,6 @@ from devyatka_env.cli.shared import (
     RULES_HELP,
     Commands,
     add_workers,
-    check_writable,
     comma_list,
     make_workers,
     seat_counts,

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devyatka_env._files import check_writable
 from devyatka_env.cli.shared import (
     BOTS_HELP,
     RULES_HELP,
     Commands,
     add_workers,
-    check_writable,
     comma_list,
     make_workers,
     seat_counts,

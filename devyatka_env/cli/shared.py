@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from devyatka_env.bots import bot_names
+from devyatka_env._files import check_writable
+from devyatka_env.bots import Bot, bot_names, make_bot
+from devyatka_env.engine.seeds import Secret, Seed
 from devyatka_env.rules import MAX_PLAYERS, PRESETS
 
 if TYPE_CHECKING:
@@ -32,18 +35,6 @@ BOTS_HELP = (
 def comma_list(text: str) -> list[str]:
     """The parts of a comma list; none of an empty text."""
     return [part.strip() for part in text.split(",")] if text else []
-
-
-def check_writable(path: Path | None) -> None:
-    """Refuse a file that cannot be written before any work is done for it; ``None`` is no file.
-
-    Raises:
-        ValueError: a folder, or a file in a folder that is not there.
-    """
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise ValueError(
-            f"cannot write {path}: " + ("it is a folder" if path.is_dir() else f"there is no folder {path.parent}")
-        )
 
 
 def check_plot(path: Path | None, option: str = "--plot") -> None:
@@ -85,6 +76,59 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ray", metavar="ADDRESS", help="a Ray cluster to play on: its address, auto, or local")
     parser.add_argument("--threads", type=int, default=1, help="torch threads of each process (1)")
     parser.add_argument("--move-seconds", type=float, default=5.0, help="a bot that takes longer has failed (5)")
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add the options for agents that one does not trust."""
+    parser.add_argument(
+        "--secret",
+        nargs="?",
+        const="",
+        metavar="HEX",
+        help="deal by a secret instead of a seed, so that no agent can work out the deals: a fresh one, whose SHA-256"
+        " is shown before play and which is shown afterwards, or that of an earlier result to play it again",
+    )
+    parser.add_argument(
+        "--isolate",
+        action="store_true",
+        help="run each module:name in a process of its own, which is given views and random words alone",
+    )
+
+
+def seed_of(options: argparse.Namespace) -> Seed:
+    """The seed of the options, or the secret in its place, after committing to it on the screen.
+
+    Raises:
+        ValueError: no secret, or a seed beside it.
+    """
+    if options.secret is None:
+        return options.seed or 0
+    if options.seed is not None:
+        raise ValueError(f"--secret takes the place of --seed {options.seed}: give one of them")
+    secret = Secret.from_hex(options.secret) if options.secret else Secret()
+    print(f"Deals of a secret. Its SHA-256: {secret.commitment}", flush=True)
+    return secret
+
+
+def reveal(seed: Seed) -> None:
+    """Show the secret after play, so that anybody can check what was committed to."""
+    if isinstance(seed, Secret):
+        print(f"The secret: {seed.value.hex()}  (--secret with it deals the same)")
+
+
+def make_bots(names: Sequence[str], options: argparse.Namespace) -> list[Bot]:
+    """The bots of some texts, those of users' own code in processes of their own if that is asked for.
+
+    Raises:
+        ValueError: no such bot, or nobody to isolate.
+    """
+    from devyatka_env.bots.imported import is_import
+
+    if not options.isolate:
+        return [make_bot(name) for name in names]
+    from devyatka_env.bots.isolated import IsolatedBot
+
+    return [IsolatedBot(name, options.move_seconds) if is_import(name) else make_bot(name) for name in names]
 
 
 def make_workers(options: argparse.Namespace) -> Workers:

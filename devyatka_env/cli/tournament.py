@@ -9,21 +9,26 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from devyatka_env.bots import Bot, make_bot
+from devyatka_env._files import check_writable
+from devyatka_env.bots import Bot
 from devyatka_env.bots.imported import is_import
 from devyatka_env.cli.screen import width
 from devyatka_env.cli.shared import (
     BOTS_HELP,
     RULES_HELP,
     Commands,
+    add_trust,
     add_workers,
     check_plot,
-    check_writable,
+    make_bots,
     make_workers,
+    reveal,
+    seed_of,
 )
 from devyatka_env.rules import DEFAULT_PRESET, Rules
 
 if TYPE_CHECKING:
+    from devyatka_env.engine.seeds import Seed
     from devyatka_env.evaluation.agent_checks.probes import AgentItem
     from devyatka_env.evaluation.tournaments.pairings import Pairing, Setup
     from devyatka_env.evaluation.tournaments.round_robin import Progress
@@ -49,6 +54,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--seats", type=int, help="number of seats, 2 to 6 (4)")
     parser.add_argument("--deals", type=int, help=f"deals a pairing, each played once from every seat ({DEALS})")
     parser.add_argument("--seed", type=int, help="seed of the deals (0)")
+    add_trust(parser)
     parser.add_argument("--rules", help=f"{RULES_HELP} (first_out)")
     add_workers(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON")
@@ -71,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     known = read_setup(options.output)
     rules, seed, deals = _settings(options, known)
     names = options.entrants or _entrants_of(options.output, known)
-    bots, faulty = _bots(names, rules, options.move_seconds)
+    bots, faulty = _bots(names, rules, options)
     with make_workers(options) as workers:
         tournament = play_tournament(
             bots,
@@ -89,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
         print(text)
     result = standings(tournament)
     print(table(result, width()))
+    reveal(seed)
     if options.json:
         write_result(standings_result(result), options.json)
     if options.plot:
@@ -117,30 +124,32 @@ def _entrants_of(folder: Path, known: Setup | None) -> list[str]:
     return names
 
 
-def _settings(options: argparse.Namespace, known: Setup | None) -> tuple[Rules, int, int]:
+def _settings(options: argparse.Namespace, known: Setup | None) -> tuple[Rules, Seed, int]:
     """Rules, seed and deals: as given, else those of the folder, else the defaults."""
     if known is not None and options.rules is None and options.seats is None:
         rules = known.rules
     else:
         seats = {} if options.seats is None else {"num_players": options.seats}
         rules = Rules.of(options.rules or (known.rules if known else DEFAULT_PRESET), **seats)
-    seed = options.seed if options.seed is not None else known.seed if known else 0
+    is_told = options.seed is not None or options.secret is not None
+    seed = known.seed if known and not is_told else seed_of(options)
     deals = options.deals if options.deals is not None else known.deals if known else DEALS
     return rules, seed, deals
 
 
-def _bots(names: list[str], rules: Rules, move_seconds: float) -> tuple[list[Bot], int]:
+def _bots(names: list[str], rules: Rules, options: argparse.Namespace) -> tuple[list[Bot], int]:
     """The entrants, and how many were left out: the user's own code is looked over before it plays."""
     from devyatka_env.evaluation.agent_checks.check import check_agent
 
-    bots = [make_bot(name) for name in names]
+    bots = make_bots(names, options)
     for bot in bots:
         bot.check_rules(rules)
     sound = []
     for bot in bots:
         faults: tuple[AgentItem, ...] = ()
         if is_import(bot.name):  # checking changes a bot that keeps a memory, so another one of the kind is checked
-            faults = check_agent(make_bot(bot.name), quick=True, rules=rules, move_seconds=move_seconds).faults
+            (other,) = make_bots([bot.name], options)
+            faults = check_agent(other, quick=True, rules=rules, move_seconds=options.move_seconds).faults
         for fault in faults:
             print(f"{bot.name}, left out: {fault.name}: {fault.detail}", flush=True)
         if not faults:

@@ -1,4 +1,7 @@
-"""The kernels over state arrays, for Python callers: a call each for one game of an array."""
+"""The kernels over state arrays, for Python callers: a call each for one game of an array.
+
+Internal: nothing is checked, not the index either. What users call checks before it calls these.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Randomness, counter-based: deal i needs none of the deals before it, a decision none of those before it.
 
 Numbered deals are a public function of (rules, seed, index), the same on every machine, and can be inverted: whoever
-knows a deal, or a word drawn from its state, can search for the seed. So what bots draw comes from elsewhere: words of a
-keyed one-way function (`decision_word`), under a key that says nothing about the deals (`devyatka_env.engine.seeds`).
+knows a deal, or a word drawn from its state, can search for the seed. So what bots draw comes from elsewhere: words of
+a keyed one-way function (`decision_word`), under a key that says nothing about the deals (`devyatka_env.engine.seeds`).
 Deals that must stay unknown to whoever knows earlier ones are drawn by that function, too (`shuffle_keyed`).
 """
 
@@ -97,7 +97,7 @@ def decision_word(key: Key, index: np.uint64, seat: int, num_played: int) -> np.
 
 @kernel
 def _below(word: np.uint64, bound: np.uint64) -> np.uint64:
-    """A random number below ``bound``, 0-based, of a random word; ``bound`` itself for the few words that would bias it.
+    """A random number below ``bound`` of a random word; ``bound`` itself for the few words that would bias it.
 
     Lemire's bounded integers (2019), from the high half of the word.
     """

@@ -19,6 +19,7 @@ from devyatka_env.rules.numbers import check_seed
 WORD_SCHEME = "siphash-2-4 under blake2b(seed)"
 
 SECRET_BYTES = 32
+_SECRET = "secret:"
 _WORDS, _DEALS = b"devyatka words", b"devyatka deals"
 
 
@@ -38,8 +39,10 @@ class Secret:
     value: bytes = field(repr=False, default_factory=lambda: secrets.token_bytes(SECRET_BYTES))
 
     def __post_init__(self) -> None:
-        if not isinstance(self.value, bytes) or len(self.value) != SECRET_BYTES:
-            raise ValueError(f"a secret is {SECRET_BYTES} bytes, not {len(self.value)} of {type(self.value).__name__}")
+        kind = type(self.value).__name__
+        if not isinstance(self.value, bytes) or len(self.value) != SECRET_BYTES:  # not shown: it may be nearly right
+            found = f"{len(self.value)} of them" if kind == "bytes" else kind
+            raise ValueError(f"a secret is {SECRET_BYTES} bytes, not {found}")
 
     @classmethod
     def from_hex(cls, text: str) -> Secret:
@@ -59,7 +62,7 @@ class Secret:
         return hashlib.sha256(self.value).hexdigest()
 
     def __str__(self) -> str:
-        return f"the secret of SHA-256 {self.commitment[:16]}…"
+        return f"secret:{self.commitment[:16]}"
 
 
 Seed = int | Secret
@@ -72,6 +75,28 @@ def check_source(seed: object, name: str = "seed") -> Seed:
         ValueError: neither.
     """
     return seed if isinstance(seed, Secret) else check_seed(seed, name)
+
+
+def seed_value(seed: Seed) -> int | str:
+    """A seed as JSON has it: the number, or of a secret ``secret:`` and its hexadecimal digits."""
+    return f"{_SECRET}{seed.value.hex()}" if isinstance(seed, Secret) else seed
+
+
+def seed_from(value: object) -> Seed:
+    """The seed of what `seed_value` gives.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, str) and value.startswith(_SECRET):
+        return Secret.from_hex(value.removeprefix(_SECRET))
+    return check_seed(value)
+
+
+def entropy(seed: Seed, label: bytes) -> int:
+    """A number of 64 bits for a purpose of its own, from which nothing of the seed or of other purposes follows."""
+    source = seed.value if isinstance(seed, Secret) else int(seed).to_bytes(8, "little")
+    return int.from_bytes(hashlib.blake2b(source, digest_size=8, person=label).digest(), "little")
 
 
 def word_key(seed: Seed) -> Key:

@@ -5,6 +5,7 @@ The environments above it only translate between this table and their API.
 
 from __future__ import annotations
 
+import difflib
 import operator
 import warnings
 from collections.abc import Mapping
@@ -14,18 +15,22 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from devyatka_env._console import printable
 from devyatka_env.engine import STATE_DTYPE, rules_record
 from devyatka_env.engine.calls import deal_at, legal_actions, payoffs_at, step_at, stop_at
 from devyatka_env.engine.compiling import compiling
 from devyatka_env.games import Game, IllegalActionError, notation, render
 from devyatka_env.rules import MAX_PLAYERS, DealError, Rules, RulesError
 from devyatka_env.rules.numbers import check_seed
+from devyatka_env.rules.rule_set import FIELDS
 from devyatka_env.views import PlayerView, observation
 from devyatka_env.views.observation import Int8Array
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 ILLEGAL_MODES = ("raise", "terminate")
 RESET_OPTIONS = ("hands", "dealer", "rules")
+# What the environments take beside rule fields, for the errors about what they do not.
+_ARGUMENTS = ("rules", "num_players", "render_mode", "illegal", "opponents", "seat", "skip_forced", "num_envs", "seed")
 
 
 @lru_cache(maxsize=1)
@@ -254,7 +259,7 @@ class Table:
             return render.draw_rgb(self.states[0], self.rules)
         if self.render_mode == "ansi":
             return self.text()
-        print(self.text(), end="\n\n")  # noqa: T201 - "human" is this printing
+        print(printable(self.text()), end="\n\n")  # noqa: T201 - "human" is this printing
         return None
 
 
@@ -324,7 +329,18 @@ class Agents:
 
 
 def make_rules(rules: str | Rules | Mapping[str, Any], num_players: int | None, overrides: dict[str, Any]) -> Rules:
-    """The rule set of an environment's arguments; ``num_players=None`` keeps that of ``rules``."""
+    """The rule set of an environment's arguments; ``num_players=None`` keeps that of ``rules``.
+
+    Raises:
+        TypeError: a keyword that is neither an argument of environments nor a rule field: wrappers probe with those.
+        RulesError: rules that cannot be played.
+    """
+    for key in overrides:
+        if key not in FIELDS:
+            known = [*_ARGUMENTS, *FIELDS]
+            near = difflib.get_close_matches(key, known, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else f"; rule fields are {', '.join(FIELDS)}"
+            raise TypeError(f"got an unexpected keyword argument {key!r}{meant}")
     if num_players is not None:
         overrides = {**overrides, "num_players": num_players}
     return Rules.of(rules, **overrides)

@@ -5,7 +5,7 @@ Needs stable-baselines3 (the extra ``train``) and is imported only by name: ``de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
 from devyatka_env.bots import Bot, BotSpec
-from devyatka_env.envs.core import Table
+from devyatka_env.envs.core import Table, make_rules
 from devyatka_env.envs.learners import LearnerBatch
 from devyatka_env.rules import Rules
 from devyatka_env.views.observation import Int8Array
@@ -29,25 +29,35 @@ class DevyatkaVecEnv(VecEnv):
     ``i + num_envs``, ... of the seed, the learner's seat moving on by one each time, so all seats are learned alike.
 
     Args:
-        rules: a preset name or a `Rules`; a match of several deals is trained deal by deal, its dealer moving as in
-            the match.
+        rules: a preset name, a `Rules`, or a mapping of rule fields; a match of several deals is trained deal by deal,
+            its dealer moving as in the match.
         num_envs: games side by side.
         opponents: what plays the other seats, as in the Gymnasium environment; `set_pool` makes it a random draw.
         seed: seed of the deals and of the draws.
         first_deal: deal index of game 0, for a run that continues another.
         skip_forced: play turns with one legal action inside.
+        num_players: seats, 2 to 6; ``None`` keeps that of ``rules`` (4 in every preset).
+        **overrides: rule fields on top of ``rules``.
+
+    Raises:
+        RulesError: rules that cannot be played.
+        TypeError: an unknown keyword.
+        ValueError: numbers that cannot be, or a bad opponent.
     """
 
     def __init__(
         self,
-        rules: Rules | str,
+        rules: Rules | str | Mapping[str, Any],
         num_envs: int,
         opponents: BotSpec | Sequence[BotSpec] = "greedy",
         seed: int = 0,
         first_deal: int = 0,
         skip_forced: bool = True,
+        num_players: int | None = None,
+        **overrides: Any,
     ) -> None:
-        self.batch = LearnerBatch(rules, num_envs, opponents, seed, first_deal, skip_forced=skip_forced)
+        complete = make_rules(rules, num_players, overrides)
+        self.batch = LearnerBatch(complete, num_envs, opponents, seed, first_deal, skip_forced=skip_forced)
         self._actions: NDArray[np.int64] = np.zeros(num_envs, np.int64)
         table = Table(self.batch.rules, None)
         super().__init__(num_envs, table.observation_space(), table.action_space())

@@ -7,11 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from devyatka_env.bots import BotError, BotSpec, ceilings
+from devyatka_env.bots import BotSpec, ceilings
+from devyatka_env.engine.seeds import Seed
 from devyatka_env.evaluation.arena import MOVE_SECONDS, check_deals, make_field, spans
-from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
+from devyatka_env.evaluation.duplicate import Field, measure, play_rotations, whole_deals
 from devyatka_env.evaluation.stats import Estimate, Moments, ratio
-from devyatka_env.evaluation.streaming import Measured, Progress, cause, indices, named, search_spans, stream, win_rates
+from devyatka_env.evaluation.streaming import (
+    Index,
+    Measured,
+    Part,
+    Progress,
+    cause,
+    named,
+    search_spans,
+    stream,
+    win_rates,
+)
 from devyatka_env.evaluation.workers import Workers
 from devyatka_env.rules import Rules
 from devyatka_env.solver import StateLimitError
@@ -37,7 +48,7 @@ class Standing(Measured):
     against: tuple[str, ...]
     cheats: tuple[str, ...]
     rules: Rules
-    seed: int
+    seed: Seed
     win_rate: Estimate
     ceiling: Estimate
     share: Estimate
@@ -49,7 +60,7 @@ def standing(
     against: BotSpec | Sequence[BotSpec],
     rules: Rules | str,
     deals: int,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,
@@ -101,11 +112,12 @@ def standing(
     )
 
 
-def _stand(game: Field, span: tuple[int, int]) -> Moments | Failure:
+def _stand(game: Field, span: tuple[int, int]) -> Part:
     """The candidate's win rate and the ceiling by deal."""
-    try:
-        games, seats = play_rotations(game.seating(0), game.rules, indices(span), game.seed, game.move_seconds)
-        ceiling = ceilings(game.rules, game.opponents, indices(span), game.seed).wins.mean(1)
-    except BotError as error:
-        return Failure(error.bot, error.deal, str(error))
-    return Moments.of(np.column_stack([measure(games, seats)[:, 0], ceiling]))
+
+    def play(some: Index) -> Moments:
+        games, seats = play_rotations(game.seating(0), game.rules, some, game.seed, game.move_seconds)
+        ceiling = ceilings(game.rules, game.opponents, some, game.seed).wins.mean(1)
+        return Moments.of(np.column_stack([measure(games, seats)[:, 0], ceiling]))
+
+    return whole_deals(play, span)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from devyatka_env.bots import BotError, BotSpec, make_bot, make_opponents
+from devyatka_env.engine.seeds import Seed, check_source
 from devyatka_env.evaluation.duplicate import (
     FIGURES,
     Chunk,
@@ -27,7 +28,6 @@ from devyatka_env.evaluation.duplicate import (
 from devyatka_env.evaluation.stats import Adjusted, Estimate, Moments, adjust_mean, holm
 from devyatka_env.evaluation.workers import WorkerError, Workers
 from devyatka_env.rules import Rules
-from devyatka_env.rules.numbers import check_seed
 
 # Games in flight at once: enough for batched networks, few enough that records and observations stay in cache.
 GAMES_AT_ONCE = 4096
@@ -69,7 +69,7 @@ class Evaluation:
     candidate: str
     against: tuple[str, ...]
     rules: Rules
-    seed: int
+    seed: Seed
     deals: int
     seconds: float
     win_rate: Estimate
@@ -132,7 +132,7 @@ def evaluate(
     opponents: BotSpec | Sequence[BotSpec],
     rules: Rules | str,
     deals: int,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,
@@ -165,7 +165,7 @@ def compare(
     opponents: BotSpec | Sequence[BotSpec],
     rules: Rules | str,
     deals: int,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,
@@ -234,7 +234,7 @@ def make_field(
     candidates: Sequence[BotSpec],
     opponents: BotSpec | Sequence[BotSpec],
     rules: Rules | str,
-    seed: int,
+    seed: Seed,
     move_seconds: float | None = None,
 ) -> Field:
     """A field of bots that play these rules.
@@ -248,7 +248,7 @@ def make_field(
     players = tuple(make_bot(one) for one in candidates), tuple(make_opponents(opponents, rules.num_players - 1))
     for bot in (*players[0], *players[1]):
         bot.check_rules(rules)
-    return Field(*players, rules, check_seed(seed), move_seconds)
+    return Field(*players, rules, check_source(seed), move_seconds)
 
 
 def _check_wishes(until_ci: float | None, adjust: int) -> None:
@@ -304,9 +304,9 @@ class Tally:
         self._seconds = [0.0] * len(self.playing)
 
     def add(self, chunk: Chunk) -> None:
-        """Take in the next chunk; candidates whose games failed in it end with what they had before."""
+        """Take in the next chunk; a candidate that failed in it ends with the whole deals before."""
         for k in [k for k in self.playing if k in chunk.failures]:
-            self._end(k, chunk.failures[k])
+            self._end(k, chunk.failures[k], chunk.before[k])
         for k in self.playing:
             self._seconds[k] += chunk.seconds[k]
         controls = range(self._columns * len(self.field.candidates), len(chunk.moments.means))
@@ -319,8 +319,11 @@ class Tally:
         for k in list(self.playing):
             self._end(k, Failure("", self.joint.count, message))
 
-    def _end(self, k: int, failure: Failure) -> None:
-        self._ended[k] = self._of(k), failure
+    def _end(self, k: int, failure: Failure, before: Moments | None = None) -> None:
+        moments = self._of(k)
+        if before is not None:
+            moments.add(before)
+        self._ended[k] = moments, failure
         gone = self._span(k)
         self.joint = self.joint.columns([c for c in range(len(self.joint.means)) if c not in gone])
         self.playing.remove(k)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from devyatka_env._files import write_figure
 from devyatka_env.evaluation.arena import Comparison, Difference, Evaluation
 
 
@@ -150,4 +151,4 @@ def plot(comparison: Comparison, path: str | Path) -> None:
     axis.set_ylabel("win rate, 95 % interval")
     axis.set_title(f"{evaluations[0].rules}, against {field_name(evaluations[0])}, {evaluations[0].deals:,} deals")
     figure.legend(loc="outside lower center", ncols=4)
-    figure.savefig(path, dpi=120)
+    write_figure(figure, path, dpi=120)

@@ -7,8 +7,9 @@ moment (`randomness.decision_word`), so all candidates meet the same luck.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,12 @@ from numpy.typing import NDArray
 from devyatka_env.bots import BOTS, Bot, BotError, ceilings
 from devyatka_env.bots.rollout import play_on
 from devyatka_env.bots.scripted import scripted_code
+from devyatka_env.engine.seeds import Seed
 from devyatka_env.evaluation.stats import Floats, Moments
 from devyatka_env.games import Deals
 from devyatka_env.rules import Rules
+
+T = TypeVar("T")
 
 # Figures of a candidate that every rule set has, in the order of their columns; the win rate by seat and the share of
 # each place follow, n columns each.
@@ -57,7 +61,7 @@ class Field:
     candidates: tuple[Bot, ...]
     opponents: tuple[Bot, ...]
     rules: Rules
-    seed: int
+    seed: Seed
     move_seconds: float | None = None
     controls: tuple[str, ...] = ()
 
@@ -88,12 +92,14 @@ class Chunk:
     Attributes:
         moments: of the columns of all candidates, one after the other, and the controls; failed ones hold nothing.
         failures: by candidate.
+        before: by candidate that failed, the moments of its columns over the deals before.
         seconds: of play, by candidate.
     """
 
     moments: Moments
     failures: dict[int, Failure]
     seconds: tuple[float, ...]
+    before: dict[int, Moments]
 
 
 def play_chunk(field: Field, span: tuple[int, int]) -> Chunk:
@@ -102,17 +108,44 @@ def play_chunk(field: Field, span: tuple[int, int]) -> Chunk:
     columns = num_columns(field.rules.num_players)
     indices = np.arange(first, first + count)
     rows = np.zeros((count, columns * len(field.candidates)))
-    failures, seconds = {}, []
+    failures, seconds, before = {}, [], {}
     for k in range(len(field.candidates)):
         start = time.perf_counter()
-        try:
-            games, seats = play_rotations(field.seating(k), field.rules, indices, field.seed, field.move_seconds)
-        except BotError as error:
-            failures[k] = Failure(error.bot, error.deal, str(error))
+        mine, failure = whole_deals(lambda some, k=k: _rows(field, k, some), span)
+        if failure is None:
+            rows[:, k * columns : (k + 1) * columns] = mine
         else:
-            rows[:, k * columns : (k + 1) * columns] = measure(games, seats)
+            failures[k] = failure
+            before[k] = Moments(columns) if mine is None else Moments.of(mine)
         seconds.append(time.perf_counter() - start)
-    return Chunk(Moments.of(np.hstack([rows, _controls(field, indices)])), failures, tuple(seconds))
+    return Chunk(Moments.of(np.hstack([rows, _controls(field, indices)])), failures, tuple(seconds), before)
+
+
+def _rows(field: Field, k: int, indices: NDArray[np.int64]) -> Floats:
+    """The columns of a candidate by deal."""
+    return measure(*play_rotations(field.seating(k), field.rules, indices, field.seed, field.move_seconds))
+
+
+def whole_deals(play: Callable[[NDArray[np.int64]], T], span: tuple[int, int]) -> tuple[T | None, Failure | None]:
+    """Play deals; where a bot fails, all whole deals before stand.
+
+    They are played again for it, without the deal that failed: side by side they had all been begun.
+
+    Args:
+        play: plays the deals of some indices ``int64 [D]``, or raises `BotError`.
+        span: ``(first, count)``.
+
+    Returns:
+        What ``play`` made of them, ``None`` for no deal; and what ended them early.
+    """
+    (first, count), failure = span, None
+    while count > 0:
+        try:
+            return play(np.arange(first, first + count)), failure
+        except BotError as error:
+            failure = Failure(error.bot, error.deal, str(error))
+            count = min(count - 1, error.deal - first)  # a bot with a memory may fail elsewhere this time
+    return None, failure
 
 
 def control_names(field: Field) -> tuple[str, ...]:
@@ -146,7 +179,7 @@ def play_rotations(
     bots: Sequence[Bot],
     rules: Rules,
     indices: NDArray[np.int64],
-    seed: int,
+    seed: Seed,
     move_seconds: float | None = None,
 ) -> tuple[Deals, NDArray[np.int64]]:
     """Play each deal once with bot 0 in every seat; game ``d * n + k`` has it in seat ``k``.

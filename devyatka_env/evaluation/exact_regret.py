@@ -14,16 +14,17 @@ import numpy as np
 from devyatka_env.bots import Bot, BotError, BotSpec, OracleBot, make_bot
 from devyatka_env.bots.best_response import best_ends
 from devyatka_env.engine import States
+from devyatka_env.engine.seeds import Seed
 from devyatka_env.evaluation.arena import MOVE_SECONDS, check_deals, make_field, spans
-from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
+from devyatka_env.evaluation.duplicate import Field, measure, play_rotations, whole_deals
 from devyatka_env.evaluation.stats import Estimate, Moments, ratio
 from devyatka_env.evaluation.streaming import (
     Index,
     Measured,
+    Part,
     Progress,
     WinRate,
     cause,
-    indices,
     is_whole,
     named,
     search_spans,
@@ -81,7 +82,7 @@ class TwoSeatExact:
     bot: str
     cheats: bool
     rules: Rules
-    seed: int
+    seed: Seed
     hands_known: bool
     regret: Regret
     against_oracle: WinRate | None
@@ -93,7 +94,7 @@ class TwoSeatExact:
         return tuple(one for one in (self.regret.match, self.against_oracle, self.best_response) if one is not None)
 
 
-def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: int = 0, opponent: BotSpec | None = None) -> Regret:
+def regret(bot: BotSpec, rules: Rules | str, deals: int, seed: Seed = 0, opponent: BotSpec | None = None) -> Regret:
     """Play duplicate two-seat deals and hold every decision of the bot against the exact values.
 
     The values are those of open hands. With the whole pack dealt that is what a seat can know. With cards out of play
@@ -127,7 +128,7 @@ def two_seats(
     bot: BotSpec,
     rules: Rules | str,
     deals: int,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,
@@ -173,7 +174,7 @@ def two_seats(
 
 
 def _two_seat_field(
-    bot: Bot, opponent: Bot, rules: Rules | str, deals: int, seed: int, move_seconds: float | None
+    bot: Bot, opponent: Bot, rules: Rules | str, deals: int, seed: Seed, move_seconds: float | None
 ) -> Field:
     rules = Rules.of(rules)
     _workspace(rules)  # refuses rules that are not solved
@@ -194,19 +195,20 @@ def _regret(game: Field, deals: int, workers: Workers, progress: Progress | None
     )
 
 
-def _judge(game: Field, span: tuple[int, int]) -> Moments | Failure:
+def _judge(game: Field, span: tuple[int, int]) -> Part:
     """Of the candidate in each deal: decisions, value lost, mistakes, decisions that mattered; and its win rate."""
-    try:
-        games, seats = play_rotations(game.seating(0), game.rules, indices(span), game.seed, game.move_seconds)
-    except BotError as error:
-        return Failure(error.bot, error.deal, str(error))
+    return whole_deals(lambda some: _judged(game, some), span)
+
+
+def _judged(game: Field, some: Index) -> Moments:
+    games, seats = play_rotations(game.seating(0), game.rules, some, game.seed, game.move_seconds)
     fouled = np.flatnonzero(games.states["num_excluded"])
     if len(fouled):
         names, deal = dict.fromkeys(bot.name for bot in game.seating(0)), int(games.indices[fouled[0]])
         why = f"{' or '.join(names)} fouled (deal {deal} of seed {game.seed}): exact values are of play by the rules"
-        return Failure("", deal, why)
+        raise BotError(why, "", deal)
     states, actions, deals = _decisions(games, seats)
-    sums = np.zeros((span[1], 5))
+    sums = np.zeros((len(some), 5))
     if len(states):
         values = values_many(states, game.rules, _workspace(game.rules))
         best, worst = np.nanmax(values, axis=1), np.nanmin(values, axis=1)
@@ -253,23 +255,25 @@ def _best_response(game: Field, deals: int, workers: Workers, progress: Progress
     return WinRate(**vars(done), win_rate=sums.column(0), unknown=unknown)
 
 
-def _respond(game: Field, span: tuple[int, int]) -> Moments | Failure:
-    """The candidate's win rate by deal, the other seat responding.
+def _respond(game: Field, span: tuple[int, int]) -> Part:
+    """The candidate's win rate by deal, the other seat responding."""
+    return whole_deals(lambda some: _responded(game, some), span)
+
+
+def _responded(game: Field, some: Index) -> Moments:
+    """Play the best response of the other seat.
 
     A seat that has won the deal needs no search: perfect play is a best response of it. So only the deals that the
     candidate should win are searched for a line on which it fails to.
     """
     to_win = Rules.of(game.rules, payoff="win", ante=Rules.ante, pass_fee=Rules.pass_fee)
-    rows, seats = np.divmod(np.arange(2 * span[1]), 2)
-    start = Deals(game.rules, indices(span)[rows], game.seed)
+    rows, seats = np.divmod(np.arange(2 * len(some)), 2)
+    start = Deals(game.rules, some[rows], game.seed)
     value = np.nanmax(values_many(start.states, to_win, _workspace(to_win)), axis=1)
     todo = np.flatnonzero(np.where(start.turns == seats, value, 0.0 - value) < 1)
     share = np.ones(len(rows))
-    try:
-        searched = Deals(game.rules, start.indices[todo], game.seed)
-        ends = best_ends(searched, seats[todo], game.candidates, goal=to_win).records
-    except BotError as error:
-        return Failure(error.bot, error.deal, str(error))
+    searched = Deals(game.rules, start.indices[todo], game.seed)
+    ends = best_ends(searched, seats[todo], game.candidates, goal=to_win).records
     firsts = ends["places"][:, :2] == 1
     share[todo] = firsts[np.arange(len(todo)), seats[todo]] / firsts.sum(1)
     return Moments.of(1 - share.reshape(-1, 2).mean(1, keepdims=True))

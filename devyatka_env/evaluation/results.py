@@ -17,7 +17,7 @@ from devyatka_env.bots import bot_names
 from devyatka_env.bots.checkpoint import git_commit, package_versions
 from devyatka_env.bots.imported import is_import
 from devyatka_env.bots.parameters import SEPARATOR
-from devyatka_env.engine.seeds import WORD_SCHEME
+from devyatka_env.engine.seeds import WORD_SCHEME, seed_value
 from devyatka_env.evaluation.arena import Comparison, Difference, Evaluation
 from devyatka_env.evaluation.stats import Estimate
 from devyatka_env.rules import Rules, RulesError
@@ -73,7 +73,7 @@ def _table(comparison: Comparison) -> dict[str, Any]:
     first = comparison.evaluations[0]
     return {
         **rules_values(first.rules),
-        "seed": first.seed,
+        "seed": seed_value(first.seed),
         "against": list(first.against),
         "seconds": round(comparison.seconds, 4),
         "candidates": [_evaluation(one) for one in comparison.evaluations],

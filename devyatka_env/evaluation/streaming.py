@@ -9,15 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.bots import Bot, BotError
+from devyatka_env.bots import Bot
 from devyatka_env.bots.best_response import must_be_asked
 from devyatka_env.evaluation.arena import spans
-from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
+from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations, whole_deals
 from devyatka_env.evaluation.stats import Estimate, Moments
 from devyatka_env.evaluation.workers import WorkerError, Workers
 from devyatka_env.solver import StateLimitError
 
 Index = NDArray[np.int64]
+# The sums over some deals, None for no deal; and what ended them early.
+Part = tuple[Moments | None, Failure | None]
 # Called with what is measured, the deals done and their number, now and then.
 Progress = Callable[[str, int, int], None]
 
@@ -56,7 +58,7 @@ class WinRate(Measured):
 
 
 def stream(
-    function: Callable[[Field, tuple[int, int]], Moments | Failure],
+    function: Callable[[Field, tuple[int, int]], Part],
     game: Field,
     tasks: Iterable[tuple[int, int]],
     columns: int,
@@ -67,11 +69,11 @@ def stream(
     sums, failure, interrupted, start = Moments(columns), None, False, time.perf_counter()
     parts = workers.map(function, game, tasks)
     try:
-        for part in parts:
-            if isinstance(part, Failure):
-                failure = part
+        for moments, failure in parts:
+            if moments is not None:
+                sums.add(moments)
+            if failure is not None:
                 break
-            sums.add(part)
             if progress:
                 progress(sums.count)
     except KeyboardInterrupt:
@@ -98,11 +100,6 @@ def named(progress: Progress | None, name: str, deals: int) -> Callable[[int], N
     return None if progress is None else lambda done: progress(name, done, deals)
 
 
-def indices(span: tuple[int, int]) -> Index:
-    """The deals of a span ``(first, count)``, ``int64 [count]``."""
-    return np.arange(span[0], span[0] + span[1])
-
-
 def search_spans(deals: int, num_players: int, searched: Sequence[Bot]) -> Iterator[tuple[int, int]]:
     """Spans of deals in which best responses to some bots are searched."""
     if not must_be_asked(searched):
@@ -110,10 +107,11 @@ def search_spans(deals: int, num_players: int, searched: Sequence[Bot]) -> Itera
     return ((first, min(FEW_DEALS, deals - first)) for first in range(0, deals, FEW_DEALS))
 
 
-def win_rates(game: Field, span: tuple[int, int]) -> Moments | Failure:
+def win_rates(game: Field, span: tuple[int, int]) -> Part:
     """The candidate's win rate by deal."""
-    try:
-        games, seats = play_rotations(game.seating(0), game.rules, indices(span), game.seed, game.move_seconds)
-    except BotError as error:
-        return Failure(error.bot, error.deal, str(error))
-    return Moments.of(measure(games, seats)[:, :1])
+
+    def play(some: Index) -> Moments:
+        games, seats = play_rotations(game.seating(0), game.rules, some, game.seed, game.move_seconds)
+        return Moments.of(measure(games, seats)[:, :1])
+
+    return whole_deals(play, span)

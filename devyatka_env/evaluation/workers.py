@@ -7,12 +7,13 @@ import os
 import pickle
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -143,11 +144,21 @@ def _start_ray(address: str, jobs: int) -> Any:
 
 
 def _start_worker(threads: int) -> None:
-    """Leave Ctrl-C to the main process, and keep torch to its threads."""
+    """Leave Ctrl-C to the main process, end when that one does, and keep torch to its threads."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if "torch" in sys.modules:  # imported with the user's main module, which has been run here
         sys.modules["torch"].set_num_threads(threads)
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the main process, whatever ends it (SIGKILL, too), and end this one."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # not `sys.exit`: a bot's endless move is in the way
 
 
 @lru_cache(maxsize=8)

@@ -10,6 +10,7 @@ has four deals a match, not three.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -68,7 +69,9 @@ class BatchGame:
         num_games: games, `B` below.
         seed: seed of the deals.
         num_players: seats of each game, ``[B]``, for a batch of mixed sizes; ``None`` for those of ``rules``.
-        num_threads: threads of everything that is done for all games at once; results do not depend on it.
+        num_threads: threads of everything that is done for all games at once; results do not depend on it. Threads do
+            not outlive a fork: a batch that has run on several refuses to in a forked process (spawn it instead). Where
+            numba has only its ``workqueue`` (no OpenMP or TBB), no two Python threads may step batches at a time.
 
     Attributes:
         states: the engine's records ``[B]`` of `records.STATE_DTYPE`, all hands included: for solvers and critics.
@@ -93,7 +96,7 @@ class BatchGame:
         most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined] # set at run time
         if not is_whole(num_threads) or not 1 <= num_threads <= most:
             raise ValueError(f"num_threads must be 1 to {most} (numba's threads on this machine), not {num_threads!r}")
-        rules = Rules.of(rules)
+        rules, seed = Rules.of(rules), check_seed(seed)
         players = np.full(num_games, rules.num_players) if num_players is None else np.asarray(num_players)
         if players.shape != (num_games,) or not np.issubdtype(players.dtype, np.integer):
             raise ValueError(f"num_players must be {num_games} whole numbers, one a game, not {num_players!r}")
@@ -113,6 +116,7 @@ class BatchGame:
         self._places = np.zeros((num_games, MAX_PLAYERS), np.uint8)
         self._observations: Int8Array | None = None
         self._masks: Int8Array | None = None
+        self._process = os.getpid()
         warm_up(rules, num_threads > 1)
         self.reset(seed)
 
@@ -194,6 +198,8 @@ class BatchGame:
 
     def sample_actions(self, rng: np.random.Generator) -> Index:
         """A uniformly random legal action for each game, ``int64 [B]``."""
+        if not isinstance(rng, np.random.Generator):
+            raise ValueError(f"rng must be a numpy Generator, such as np.random.default_rng(0), not {rng!r}")
         out = np.empty(self.num_games, np.int64)
         key = rng.integers(0, 2**64, dtype=np.uint64)
         self._for_all(sample_run, sample_threads, key, out)
@@ -236,6 +242,11 @@ class BatchGame:
         if self.num_threads == 1:
             run(self.states, self._r, 0, self.num_games, *arguments)
             return
+        if self._process != os.getpid():
+            raise RuntimeError(
+                f"this batch was made in process {self._process} with num_threads={self.num_threads}, whose threads are"
+                f" not in its fork {os.getpid()}: use num_threads=1 there, or start processes by spawn"
+            )
         before = numba.get_num_threads()  # a setting of the process, to be left as it was
         if before == self.num_threads:  # setting it twice would cost more than a small batch's turn
             on_threads(self.states, self._r, *arguments)

@@ -123,9 +123,12 @@ class Deals:
 
     def deal(self, which: Index, indices: NDArray[np.integer] | None = None) -> None:
         """Deal the games ``which`` afresh, with new deal ``indices [K]`` if given."""
-        if indices is not None:
-            self.indices[which] = deal_indices(indices)
         self._check(which)
+        if indices is not None:
+            fresh = deal_indices(indices)
+            if fresh.shape != which.shape:
+                raise ValueError(f"{len(which)} games need as many deal indices, not {len(fresh)}")
+            self.indices[which] = fresh
         if isinstance(self.seed, Secret):
             _deal_many_keyed(self.states, which, self._r, deal_key(self.seed), self.indices)
         else:
@@ -133,6 +136,9 @@ class Deals:
 
     def _check(self, which: Index) -> None:
         """Refuse numbers that are no game: the kernels would read and write beside the array."""
+        if not isinstance(which, np.ndarray) or which.ndim != 1 or which.dtype.kind not in "iu":
+            shown = f"{which.dtype} {which.shape}" if isinstance(which, np.ndarray) else repr(which)[:80]
+            raise ValueError(f"`which` must be an array int64 [K] of game numbers, not {shown}")
         if len(which) and not 0 <= int(which.min()) <= int(which.max()) < len(self.states):
             raise ValueError(f"`which` must hold game numbers 0 to {len(self.states) - 1}, not {which}")
 
@@ -210,8 +216,11 @@ class Deals:
         """
         self._check(which)
         n = self.rules.num_players
-        if seats is not None and (seats.shape != which.shape or not ((seats >= 0) & (seats < n)).all()):
-            raise ValueError(f"{len(which)} games need as many seats from 0 to {n - 1}, not {seats}")
+        if seats is not None:
+            is_array = isinstance(seats, np.ndarray) and seats.dtype.kind in "iu" and seats.shape == which.shape
+            if not is_array or not ((seats >= 0) & (seats < n)).all():
+                raise ValueError(f"{len(which)} games need as many seats, 0 to {n - 1}, not {seats!r}")
+            seats = seats.astype(np.int64, copy=False)
         num_cards = self.rules.deck.num_cards
         out = np.empty((len(which), observation.observation_layout(num_cards).size), np.int8)
         masks = np.empty((len(which), num_cards + 1), np.int8)

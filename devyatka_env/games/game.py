@@ -16,6 +16,7 @@ from devyatka_env._files import parse_json, shown
 from devyatka_env._schema import Schema, check
 from devyatka_env.engine import REASONS, STATE_DTYPE, States, rules_record
 from devyatka_env.engine.calls import begin_at, deal_at, deal_keyed_at, legal_actions, payoffs_at, step_at
+from devyatka_env.engine.checks import check_records
 from devyatka_env.engine.seeds import Secret, Seed, check_source, deal_key
 from devyatka_env.engine.turn import ILLEGAL
 from devyatka_env.games import notation
@@ -97,9 +98,22 @@ class Game:
     """
 
     def __init__(self, rules: Rules, states: States, actions: Sequence[int] = ()) -> None:
+        """Take a record as it stands.
+
+        Raises:
+            ValueError: rules that are none, or a record that cannot be of these rules.
+        """
+        check_records(states, rules, "states", (1,))
         self.rules = rules
         self.states = states
         self.actions = list(actions)
+
+    @classmethod
+    def _of(cls, rules: Rules, states: States, actions: Sequence[int] = ()) -> Game:
+        """A game of a record that the engine has made: nothing is checked."""
+        self = object.__new__(cls)
+        self.rules, self.states, self.actions = rules, states, list(actions)
+        return self
 
     # --- building a game ---
 
@@ -120,7 +134,7 @@ class Game:
             deal_keyed_at(*where, deal_key(seed), np.uint64(index))
         else:
             deal_at(*where, np.uint64(seed), np.uint64(index))
-        return cls(rules, states)
+        return cls._of(rules, states)
 
     @classmethod
     def from_hands(
@@ -142,7 +156,7 @@ class Game:
         states = np.zeros(1, STATE_DTYPE)
         if not begin_at(states, 0, rules_record(rules), np.array(masks, np.uint64), rules.num_players, dealer):
             raise DealError(f"no hand holds a starter ({rules.starter}), so nobody can open: deal again")
-        return cls(rules, states)
+        return cls._of(rules, states)
 
     @classmethod
     def from_position(cls, text: str) -> Game:
@@ -292,7 +306,7 @@ class Game:
 
     def clone(self) -> Game:
         """An independent copy."""
-        return Game(self.rules, self.states.copy(), self.actions)
+        return Game._of(self.rules, self.states.copy(), self.actions)
 
     # --- texts ---
 

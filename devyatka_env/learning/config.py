@@ -185,7 +185,7 @@ def _check_types(config: TrainConfig) -> None:
         else:
             fits = hint in (int, float, str) and isinstance(value, hint) and not isinstance(value, bool)
         if not fits:
-            raise ConfigError(f"{key} must be {getattr(hint, '__name__', hint)}, not {value!r}")
+            raise ConfigError(f"{key} must be {getattr(hint, '__name__', hint)}, not {shown(repr(value))}")
 
 
 # What a file may say at all, so that no file takes minutes; `TrainConfig` says what makes sense.

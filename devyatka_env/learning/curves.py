@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from devyatka_env._files import write_figure
 from devyatka_env.learning.config import TrainConfig
 from devyatka_env.learning.run_folder import label
 
@@ -43,7 +44,7 @@ def draw_curves(rows: Rows, config: TrainConfig, path: Path) -> None:
         axis.xaxis.set_major_formatter(EngFormatter(sep=""))
         axis.grid(alpha=0.3)
     figure.suptitle(f"{config.name}: {', '.join(config.rules)}")
-    figure.savefig(path, dpi=100)
+    write_figure(figure, path, dpi=100)
 
 
 def _matrix(axis: Axes, rows: Rows) -> None:

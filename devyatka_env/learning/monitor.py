@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,9 +16,11 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from tqdm import tqdm
 
-from devyatka_env.bots import Bot, PolicyBot, make_bot
-from devyatka_env.bots.checkpoint import write_checkpoint
+from devyatka_env._files import shown
+from devyatka_env.bots import Bot, CheckpointError, PolicyBot, make_bot
+from devyatka_env.bots.checkpoint import read_manifest, write_checkpoint
 from devyatka_env.evaluation import Estimate, Evaluation, evaluate, regret
+from devyatka_env.learning import stops
 from devyatka_env.learning.config import TrainConfig
 from devyatka_env.learning.curves import draw_curves
 from devyatka_env.learning.policy import MaskedPolicy, policy_of
@@ -58,11 +60,21 @@ class Monitor(BaseCallback):
         self._rollouts = 0  # of this process
 
     def _init_callback(self) -> None:
-        for row in self._run.read_metrics():
-            self._best = max(self._best, row.get("eval/best_by", -math.inf))
+        self._best = self._strength_of_best()
         for task in ("snapshot", "eval", "checkpoint"):
             every = getattr(self._config, f"{task}_every")
             self._due[task] = (self.model.num_timesteps // every + 1) * every
+
+    def _strength_of_best(self) -> float:
+        """By what the best checkpoint was chosen: as it says itself, since a crash costs metrics their last lines."""
+        try:
+            evaluation = read_manifest(self._run.checkpoint("best")).evaluation
+        except CheckpointError:
+            return -math.inf  # whatever is written there is better than none
+        known = evaluation.get("best_by")
+        if isinstance(known, float) and math.isfinite(known):
+            return known
+        return max((row.get("eval/best_by", -math.inf) for row in self._run.read_metrics()), default=-math.inf)
 
     @property
     def stopped(self) -> bool:
@@ -84,6 +96,7 @@ class Monitor(BaseCallback):
             unit_scale=True,
             dynamic_ncols=True,
             mininterval=0.5,
+            file=stops.Onlooker(),
         )
         self._mark = (time.perf_counter(), self.num_timesteps, self._tables.moves)
         if self._pool.takes_snapshots and not self._pool.snapshots:
@@ -189,7 +202,7 @@ class Monitor(BaseCallback):
         self._bar.set_postfix_str(f"strength {decisive:.3f} against {last}")
         if decisive > self._best:
             self._best = decisive
-            self._write_checkpoint("best")
+            self._write(self._run.checkpoint("best"), {"best_by": decisive})
 
     def _record(self, key: str, estimate: Estimate) -> None:
         for ending, value in (("", estimate.mean), ("_low", estimate.low), ("_high", estimate.high)):
@@ -208,7 +221,7 @@ class Monitor(BaseCallback):
 
     def save(self) -> None:
         """Write checkpoint ``last``, the resume state and the curves."""
-        self._write_checkpoint("last")
+        self._write(self._run.checkpoint("last"))
         self._run.save_state(
             {
                 "policy": self._policy.state_dict(),
@@ -228,10 +241,7 @@ class Monitor(BaseCallback):
         assert isinstance(self.model, SelfPlayPPO)
         return self.model.teacher.next_deal if self.model.teacher else 0
 
-    def _write_checkpoint(self, name: str) -> None:
-        self._write(self._run.checkpoint(name))
-
-    def _write(self, folder: Any) -> None:
+    def _write(self, folder: Path, more: Mapping[str, float] | None = None) -> None:
         config = self._config
         summary: dict[str, dict[str, Any]] = {}
         for (name, rules), r in self._results.items():
@@ -246,7 +256,7 @@ class Monitor(BaseCallback):
             steps=self.num_timesteps,
             seed=config.seed,
             training=config.to_dict(),
-            evaluation={"against": summary},
+            evaluation={"against": summary, **(more or {})},
         )
 
     def finish(self) -> None:
@@ -279,20 +289,15 @@ class Monitor(BaseCallback):
 
     @contextmanager
     def clean_interrupts(self) -> Iterator[None]:
-        """Turn the first Ctrl-C into a clean stop after the current step; a second one stops at once."""
+        """Turn the first Ctrl-C, SIGTERM or SIGHUP into a clean stop after the current step; a second stops at once."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             self._stop = True
-            signal.signal(signal.SIGINT, before)
-            tqdm.write(
-                "Stopping after the current update; checkpoint and curves will be saved (Ctrl-C again: at once)."
-            )
+            give_back()
+            stops.say("Stopping after the current update; checkpoint and curves will be saved (Ctrl-C again: at once).")
 
-        before = signal.signal(signal.SIGINT, stop)
-        try:
+        with stops.handled_by(stop) as give_back:
             yield
-        finally:
-            signal.signal(signal.SIGINT, before)
 
     def close(self) -> None:
         """Take the progress bar off the terminal."""
@@ -311,9 +316,42 @@ def strength(result: Evaluation) -> Estimate:
     return Estimate(mean, low, high, paid.count)
 
 
-def restore(model: PPO, state: dict[str, Any]) -> None:
-    """Put a saved state back into a freshly built model."""
-    model.policy.load_state_dict(state["policy"])
-    model.policy.optimizer.load_state_dict(state["optimizer"])
+def restore(model: PPO, state: dict[str, Any], run: Run) -> None:
+    """Put a saved state back into a freshly built model.
+
+    Raises:
+        ConfigError: it is not of this model; the message names the file and the field.
+    """
+    key = ""
+    try:
+        key = "policy"
+        model.policy.load_state_dict(state[key])
+        key = "optimizer"
+        _check_optimizer(model.policy.optimizer, state[key])
+        model.policy.optimizer.load_state_dict(state[key])
+        key = "torch_rng"
+        torch.set_rng_state(state[key])
+    except (ValueError, RuntimeError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise run.damaged(f"{key}: {shown(str(error), 300)}") from error
     model.num_timesteps = int(state["decisions"])
     model._n_updates = int(state["updates"])
+
+
+def _check_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Check what torch takes on trust, and would fail of in the first update.
+
+    Raises:
+        ValueError: other settings, or averages of another shape than their weights.
+    """
+    own = optimizer.state_dict()["param_groups"]
+    for group, mine in zip(state["param_groups"], own, strict=True):
+        for name, value in mine.items():  # other releases of torch have other settings besides
+            is_other = not isinstance(group["lr"], float) if name == "lr" else group.get(name, value) != value
+            if is_other:
+                raise ValueError(f"param_groups has {name}={shown(group[name])}, not {shown(value)}")
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    for number, averages in state["state"].items():
+        for name, value in averages.items():
+            shape = () if name == "step" else weights[number].shape
+            if not isinstance(value, torch.Tensor) or value.shape != shape or not bool(torch.isfinite(value).all()):
+                raise ValueError(f"{name} of weights {number} does not fit them")

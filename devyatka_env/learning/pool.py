@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from devyatka_env.bots import Bot, PolicyBot, make_bot
+from devyatka_env.bots import Bot, CheckpointError, PolicyBot, make_bot
+from devyatka_env.bots.checkpoint import MANIFEST, remove_checkpoint
 from devyatka_env.bots.network import PolicyNetwork
 from devyatka_env.learning.tables import LEARNER, Finished, Lineup
 
@@ -67,17 +68,29 @@ class OpponentPool:
             steps = [0, *(step for step, _ in self.snapshots)]
             middle = range(len(self.snapshots) - 1)
             gone = min(middle, key=lambda i: steps[i + 2] - steps[i], default=0)
-            shutil.rmtree(self.path(self.snapshots.pop(gone)[0]), ignore_errors=True)
+            with suppress(OSError):  # it plays no more, on disk or not
+                remove_checkpoint(self.path(self.snapshots.pop(gone)[0]))
 
-    def restore(self, up_to: int) -> None:
-        """Load the snapshots on disk, taken at or before ``up_to`` decisions; later ones are removed."""
-        folders = sorted(path for path in self._folder.glob("[0-9]*") if path.name.isdigit())
-        for folder in folders:
+    def restore(self, up_to: int) -> list[str]:
+        """Load the snapshots on disk, taken at or before ``up_to`` decisions; later ones are removed.
+
+        Returns:
+            A line for each that cannot be read, and is left out. One without a manifest was being written or removed
+            when the run was killed, and is removed; a damaged one stays where it is.
+        """
+        warnings = []
+        for folder in sorted(path for path in self._folder.glob("[0-9]*") if path.name.isdigit()):
             step = int(folder.name)
             if step > up_to:
-                shutil.rmtree(folder)
-            else:
+                remove_checkpoint(folder)
+                continue
+            try:
                 self.add(step, PolicyBot.load(folder).network)
+            except CheckpointError as error:
+                warnings.append(f"a snapshot is left out: {error}")
+                if not (folder / MANIFEST).exists():
+                    remove_checkpoint(folder)
+        return warnings
 
     def lineup(self, share: float, learner_seats: int | None) -> Lineup:
         """Draw who plays next: all fixed bots, and `ACTIVE` snapshots.

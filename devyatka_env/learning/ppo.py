@@ -154,7 +154,7 @@ class SelfPlayPPO(PPO):
             for network, players in players_of.items():
                 theirs = np.flatnonzero(np.isin(tables.pending, players))
                 observations, masks = tables.observations[theirs], tables.action_masks[theirs]
-                actions[theirs] = network.choose(observations, masks, tables.words(len(theirs)))
+                actions[theirs] = network.choose(observations, masks, tables.words(theirs))
         if len(own):
             with torch.no_grad():
                 tensors = {key: torch.from_numpy(values).to(self.device) for key, values in rows.items()}

@@ -69,7 +69,7 @@ class Tables:
     Args:
         rules: the rule sets; the games are shared out evenly, in this order.
         num_games: games, `N` below.
-        seed: seed of the deals, of the line-ups and of scripted opponents.
+        seed: seed of the deals, of the line-ups and of the opponents' words.
         first_deal: deal index of game 0, for a run that continues another. Game ``i`` of a rule set that has ``m``
             games plays deals ``first_deal + i``, ``first_deal + i + m``, ... of the seed.
 
@@ -143,9 +143,14 @@ class Tables:
         assert isinstance(bot, PolicyBot)
         return bot
 
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """Random words for the decisions of opponents that are networks, ``uint64 [count]``."""
-        return self._rng.integers(0, 2**64, size=count, dtype=np.uint64)
+    def words(self, games: Index) -> NDArray[np.uint64]:
+        """Random words ``uint64 [K]`` for the pending decisions of ``games`` (ascending): those of the deals."""
+        return np.concatenate(
+            [
+                deals.decision_words(games[(games >= block.start) & (games < block.stop)] - block.start)
+                for block, deals in zip(self._blocks, self._deals, strict=True)
+            ]
+        )
 
     def step(self, actions: Index) -> Finished:
         """Take the pending action of every game (``int64 [N]``), and play on to the next ones.

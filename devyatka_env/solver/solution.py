@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from devyatka_env.engine import STATE_DTYPE, States
+from devyatka_env.engine.checks import fault_of
 from devyatka_env.games import Game
 from devyatka_env.rules import Rules
-from devyatka_env.rules.hands import hand_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +69,7 @@ def check_game(game: Game) -> None:
         raise ValueError(f"game must be a Game (from Game.deal, from_hands or from_position), not {game!r}")
     if game.is_over:
         raise ValueError(f"the deal is over: there is nothing left to solve in {game.position}")
-    fault = _fault(game.states, game.rules)
+    fault = fault_of(game.states, game.rules, full=True)
     if fault is not None:
         raise ValueError(f"the record of the game {fault[1]}")
 
@@ -86,54 +84,9 @@ def check_states(states: States, rules: Rules) -> None:
     if not isinstance(states, np.ndarray) or states.dtype != STATE_DTYPE or states.ndim != 1:
         shown = f"{states.dtype} of shape {states.shape}" if isinstance(states, np.ndarray) else repr(states)
         raise ValueError(f"states must be an array [B] of STATE_DTYPE, not {shown}")
-    fault = _fault(states, rules)
+    fault = fault_of(states, rules, full=True)
     if fault is not None:
         raise ValueError(f"record {fault[0]} {fault[1]}")
-
-
-@lru_cache(maxsize=256)
-def _sizes(rules: Rules) -> NDArray[np.int64]:
-    """Cards dealt, ``int64 [n, n]`` by dealer and seat."""
-    return np.array([hand_sizes(rules, dealer) for dealer in range(rules.num_players)])
-
-
-def _fault(states: States, rules: Rules) -> tuple[int, str] | None:
-    """The number of a record that is not of these rules or has no full hands, and what is wrong; ``None`` if none."""
-    n, deck = rules.num_players, rules.deck
-    seats, dealer, turn = states["num_players"], states["dealer"], states["turn"]
-    if (seats != n).any():
-        i = int(np.argmax(seats != n))
-        return i, f"has {int(seats[i])} seats, the rules have {n}"
-    hands, played, table = states["hands"][:, :n], states["played"][:, :n], states["table"]
-    left, on = states["cards_left"][:, :n].astype(np.int64), turn >= 0
-    held, laid = np.bitwise_count(hands), np.bitwise_count(played)
-    cards = np.bitwise_or.reduce(hands, axis=1) | table
-    over_early = on & ((rules.end == "first_out") & (states["num_out"] > 0))
-    excluded = (states["num_excluded"] > 0) & (rules.foul != "exclude")
-    is_seat = (dealer >= 0) & (dealer < n) & (turn >= -1) & (turn < n)
-    sizes = _sizes(rules)[np.where(is_seat, dealer, 0)]
-    faults = (
-        (cards & ~np.uint64(deck.mask) != 0, f"has cards outside the deck of {deck.num_cards}"),
-        (~is_seat, f"has a dealer or a turn that is no seat from 0 to {n - 1}"),
-        ((left + laid != sizes).any(axis=1), f"is of a deal with other hand sizes than those of {rules}"),
-        (over_early | excluded, f"goes on after a seat went out or was excluded, which these rules do not ({rules})"),
-        (
-            on & (held != left).any(axis=1),
-            "lacks a hand, or has one of another size than its cards left: values need all hands, a view has but one",
-        ),
-        (
-            (np.bitwise_or.reduce(played, axis=1) != table) | (laid.sum(axis=1) != np.bitwise_count(table)),
-            "has other cards on the table than those that the seats have laid",
-        ),
-        (
-            held.sum(axis=1) + np.bitwise_count(table) != np.bitwise_count(cards),
-            "has a card in two places",
-        ),
-    )  # fmt: skip
-    for wrong, what in faults:
-        if wrong.any():
-            return int(np.argmax(wrong)), what
-    return None
 
 
 def small_deal(payoff: str = "win") -> Game:

@@ -6,6 +6,7 @@
 - `LAYOUT_VERSION`: the version of the observation layout.
 - `observation_layout`: the layout of what a seat observes, by deck size.
 - `state_layout`: the layout of the full-information state.
+- `encode_views`: what networks are shown of many view records.
 - `describe`: an observation in words.
 - `Belief`: the deals that agree with a view: counted, weighed and drawn.
 - `BeliefError`: a view that no deal agrees with, or of a finished deal.
@@ -23,7 +24,7 @@ from devyatka_env.views.information_state import (
     parse_information_state,
 )
 from devyatka_env.views.layout import LAYOUT_VERSION, Layout, Segment, observation_layout, state_layout
-from devyatka_env.views.observation import describe
+from devyatka_env.views.observation import describe, encode_views
 from devyatka_env.views.view import PlayerView
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "PlayerView",
     "Segment",
     "describe",
+    "encode_views",
     "format_information_state",
     "observation_layout",
     "parse_information_state",

@@ -1,7 +1,8 @@
 """Encoders: records to ``int8`` vectors, as the tables of `devyatka_env.views.layout` lay them out.
 
 They read a view record or a full record alike: of the hands the observation touches the observer's own only. Rows are
-filled from low to high, since a store may run over into what is filled next (`devyatka_env.engine.spread`).
+filled from low to high, since a store may run over into what is filled next (`devyatka_env.engine.spread`). The kernels
+are internal: they check nothing. `encode_views` and `PlayerView.observation` are for callers from outside.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devyatka_env.engine import States
+from devyatka_env.engine import States, rules_record
+from devyatka_env.engine.checks import check_records
 from devyatka_env.engine.compiling import inlined, kernel
 from devyatka_env.engine.knowledge import could_hold
 from devyatka_env.engine.spread import spread, spread_exactly, store_8_bits, store_8_bytes
@@ -171,6 +173,29 @@ def encode_seats(states: States, rules: States, seats: NDArray[np.int64], out: I
         write_action_mask(states[i], rules[0], seats[i], flat_masks, i * actions)
 
 
+def encode_views(records: States, rules: Rules) -> tuple[Int8Array, Int8Array]:
+    """What networks are shown of view records, each from the side of its seat on turn.
+
+    Args:
+        records: ``[B]`` view records of `STATE_DTYPE`, as `Bot.act_batch` gets them.
+        rules: their rule set.
+
+    Returns:
+        Observations ``int8 [B, D]`` and action masks ``int8 [B, C + 1]``.
+
+    Raises:
+        ValueError: no such array, a record that cannot be of these rules, or one of a deal that is over.
+    """
+    check_records(records, rules, "records")
+    over = np.flatnonzero(records["turn"] < 0)
+    if len(over):
+        raise ValueError(f"record {int(over[0])} is of a deal that is over: no seat is on turn in it")
+    out = np.empty((len(records), observation_layout(rules.deck.num_cards).size), np.int8)
+    masks = np.empty((len(records), rules.pass_action + 1), np.int8)
+    encode_movers(np.ascontiguousarray(records), rules_record(rules), out, masks)
+    return out, masks
+
+
 def describe(observation: Int8Array, rules: Rules | str = "first_out") -> str:
     """An observation, or a full-information state, in words: one line a segment.
 
@@ -200,6 +225,7 @@ __all__ = [
     "encode_seats",
     "encode_state",
     "encode_state_at",
+    "encode_views",
     "observation_layout",
     "state_layout",
     "write_action_mask",

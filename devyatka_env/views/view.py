@@ -10,7 +10,11 @@ import numpy as np
 
 from devyatka_env.engine import STATE_DTYPE, States, rules_record
 from devyatka_env.engine.calls import blank_at, could_hold_at, fitting_at
+from devyatka_env.engine.checks import check_records, check_seat
 from devyatka_env.rules import Card, Rules, iter_mask
+from devyatka_env.rules.numbers import is_whole
+from devyatka_env.views.layout import Int8Array, observation_layout
+from devyatka_env.views.observation import encode_at
 
 
 class PlayerView:
@@ -20,14 +24,25 @@ class PlayerView:
         rules: the rule set.
         seat: the seat that looks, 0 to n-1.
         record: the view record, an array ``[1]`` of `STATE_DTYPE`, as compiled bots read it.
+
+    Raises:
+        ValueError: a record that cannot be of these rules, rules that are none, or a seat that is not there.
     """
 
     __slots__ = ("record", "rules", "seat")
 
     def __init__(self, record: States, rules: Rules, seat: int) -> None:
+        check_records(record, rules, "record", (1,))
         self.record = record
         self.rules = rules
-        self.seat = seat
+        self.seat = check_seat(seat, rules.num_players)
+
+    @classmethod
+    def _of(cls, record: States, rules: Rules, seat: int) -> PlayerView:
+        """A view of a record that the engine has made: nothing is checked."""
+        self = object.__new__(cls)
+        self.record, self.rules, self.seat = record, rules, seat
+        return self
 
     @classmethod
     def of_state(cls, states: States, index: int, rules: Rules, seat: int) -> PlayerView:
@@ -36,11 +51,27 @@ class PlayerView:
         Raises:
             ValueError: no such seat in this deal.
         """
-        if not 0 <= seat < int(states["num_players"][index]):
-            raise ValueError(f"seat must be 0 to {int(states['num_players'][index]) - 1}, not {seat!r}")
+        is_states = isinstance(states, np.ndarray) and states.dtype == STATE_DTYPE and states.ndim == 1
+        if not is_states or not is_whole(index) or not 0 <= index < len(states):
+            raise ValueError(f"states must be an array of STATE_DTYPE, and index one of it, not {index!r}")
+        seat = check_seat(seat, int(states["num_players"][index]))
         record = np.zeros(1, STATE_DTYPE)
         blank_at(states, index, seat, record)
-        return cls(record, rules, seat)
+        return cls._of(record, rules, seat)
+
+    def observation(self) -> Int8Array:
+        """What a network is shown of this view, ``int8 [D]`` (`devyatka_env.views.observation_layout`)."""
+        return self._encoded()[0]
+
+    def action_mask(self) -> Int8Array:
+        """The legal actions, ``int8 [C + 1]``; PASS alone for a seat that is not on turn, or stuck."""
+        return self._encoded()[1]
+
+    def _encoded(self) -> tuple[Int8Array, Int8Array]:
+        out = np.empty(observation_layout(self.rules.deck.num_cards).size, np.int8)
+        mask = np.empty(self.rules.pass_action + 1, np.int8)
+        encode_at(self.record, 0, rules_record(self.rules), self.seat, out, mask)
+        return out, mask
 
     def _list(self, field: str) -> tuple[int, ...]:
         return tuple(self.record[field][0].tolist()[: self.num_players])
@@ -132,8 +163,7 @@ class PlayerView:
         Raises:
             ValueError: no such seat.
         """
-        if not 0 <= seat < self.num_players:
-            raise ValueError(f"seat must be 0 to {self.num_players - 1}, not {seat!r}")
+        seat = check_seat(seat, self.num_players)
         rules = rules_record(self.rules)
         return int(could_hold_at(self.record, 0, rules, self.seat, seat))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
+import os
 import pickle
-import runpy
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +18,18 @@ import numpy as np
 import pytest
 import torch
 
-from devyatka_env import Rules, make_bot
-from devyatka_env.bots import BotError, CheckpointError, PolicyBot, RandomBot
-from devyatka_env.bots.checkpoint import MANIFEST, WEIGHTS, read_manifest, write_checkpoint
+from devyatka_env import Game, Rules, make_bot
+from devyatka_env.bots import BotError, CheckpointError, PolicyBot, RandomBot, checkpoint
+from devyatka_env.bots.checkpoint import (
+    MANIFEST,
+    OTHER_WEIGHTS,
+    WEIGHTS,
+    git_commit,
+    read_manifest,
+    remove_checkpoint,
+    write_checkpoint,
+)
+from devyatka_env.bots.policy import load_network
 from devyatka_env.envs import DevyatkaEnv
 from devyatka_env.evaluation import evaluate
 from devyatka_env.views.observation import observation_layout
@@ -80,25 +92,135 @@ def test_write__read_gives_back_weights_and_manifest(folder: Path) -> None:
     loaded = PolicyBot.load(folder).network.state_dict()
     for name, tensor in tiny_network(1).state_dict().items():
         torch.testing.assert_close(loaded[name], tensor, rtol=0, atol=0)
+    assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, OTHER_WEIGHTS]
+    write_checkpoint(folder, tiny_network(2).state_dict(), rules, NETWORK)  # and back again, as release 0.1 reads it
     assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, WEIGHTS]
+    assert "weights_file" not in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
 
 
-def full_disk(*_: Any, **__: Any) -> int:
-    """In place of `Path.write_text`."""
-    raise OSError("disk full")
+class Killed(BaseException):
+    """In the place of a SIGKILL: no handler of `Exception` runs. What `finally` would do is of no matter here."""
+
+
+OPERATIONS = [(os, "fsync"), (Path, "replace"), (Path, "unlink"), (os, "open"), (Path, "open"), (Path, "mkdir")]
+
+
+def kill_at(number: int, patch: pytest.MonkeyPatch, error: BaseException) -> Callable[[], int]:
+    """Raise an error in the place of the ``number``-th file operation from now on; returns how many there were."""
+    count = 0
+
+    def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **keywords: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count >= number:
+                raise error  # and in that of all later ones: the dead do not tidy up
+            return operation(*arguments, **keywords)
+
+        return run
+
+    for owner, name in OPERATIONS:
+        patch.setattr(owner, name, counted(getattr(owner, name)))
+    return lambda: count
 
 
 def test_write__a_failure_keeps_the_old_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(TypeError):  # nothing that JSON could hold
         write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK, training={"callback": object()})
-    monkeypatch.setattr(Path, "write_text", full_disk)
-    with pytest.raises(OSError, match="disk full"):
-        write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *_: raise_(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK)  # what the failures left is no obstacle
     assert [path.name for path in folder.parent.iterdir()] == ["good"]
+
+
+def raise_(error: BaseException) -> None:
+    raise error
+
+
+def test_write__killed_between_any_two_file_operations_leaves_the_old_or_the_new_checkpoint(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write begins where the last one was killed, under both names of the weights."""
+    found, steps, last = [], 10, False
+    for number in itertools.count(1):
+        before = read_manifest(folder).steps
+        with monkeypatch.context() as patch:
+            count = kill_at(number, patch, Killed())
+            with contextlib.suppress(Killed):
+                steps += 1
+                write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK, steps=steps)
+            last = count() < number
+        now = read_manifest(folder)
+        assert now.steps in (before, steps)
+        assert PolicyBot.load(folder).rules == (RULES,)
+        found.append(now.steps == steps)
+        if last:
+            break
+    assert found == sorted(found)  # until the new manifest stands, the old one counts
+    assert found.count(False) >= 4
+    assert found.count(True) >= 3
+
+
+def test_remove__killed_between_any_two_file_operations_leaves_a_checkpoint_or_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    left = []
+    for number in range(1, 4):
+        copy = shutil.copytree(folder, tmp_path / str(number))
+        with monkeypatch.context() as patch, contextlib.suppress(Killed):
+            kill_at(number, patch, Killed())
+            remove_checkpoint(copy)
+        left.append(sorted(path.name for path in copy.iterdir()) if copy.exists() else [])
+        assert (copy / MANIFEST).exists() == (number == 1)
+    assert left[0] == [MANIFEST, WEIGHTS]
+
+
+def test_write__follows_links_and_leaves_them(folder: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    for steps in (20, 30):
+        write_checkpoint(link, tiny_network(1).state_dict(), [RULES], NETWORK, steps=steps)
+        assert link.is_symlink()
+        assert read_manifest(folder).steps == read_manifest(link).steps == steps
+        assert PolicyBot.load(link).rules == (RULES,)
+    remove_checkpoint(link)  # the link alone
+    assert read_manifest(folder).steps == 30
+
+
+def test_load__a_checkpoint_of_0_1_that_was_killed_between_its_renames_is_found(folder: Path) -> None:
+    folder.rename(folder.with_name("good.old"))
+    shutil.copytree(folder.with_name("good.old"), folder.with_name("good.new"))
+    assert isinstance(make_bot(folder), PolicyBot)
+    folder.mkdir()
+    (folder / WEIGHTS).write_bytes(b"of a new one that was being written")
+    assert read_manifest(folder).steps == 10
+    assert PolicyBot.load(folder).rules == (RULES,)
+    write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK, steps=11)
+    assert read_manifest(folder).steps == 11
+
+
+def test_load__a_checkpoint_that_is_replaced_meanwhile_is_read_anew(folder: Path, tmp_path: Path) -> None:
+    old = read_manifest(folder)
+    write_checkpoint(folder, tiny_network(1).state_dict(), [RULES], NETWORK, steps=11)
+    loaded = load_network(folder, old).state_dict()
+    assert all(torch.equal(loaded[key], tensor) for key, tensor in tiny_network(1).state_dict().items())
+    write_checkpoint(folder, tiny_network(1).state_dict(), [Rules.of("one_loser")], NETWORK)
+    with pytest.raises(CheckpointError, match="was replaced by another checkpoint while it was read"):
+        load_network(folder, old)
+
+
+def test_commit__is_unknown_without_git_and_outside_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setattr(checkpoint._package, "FOLDER", tmp_path / "devyatka_env")
+    assert git_commit() == ""  # no repository
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert git_commit() == ""  # no program
+    monkeypatch.setattr(checkpoint._package, "FOLDER", tmp_path / "elsewhere" / "devyatka_env")
+    assert git_commit() == ""
 
 
 def test_write__rules_of_two_deck_sizes_are_refused(tmp_path: Path) -> None:
@@ -110,13 +232,18 @@ def test_write__rules_of_two_deck_sizes_are_refused(tmp_path: Path) -> None:
 
 
 def test_load__the_checkpoint_of_format_1_plays_as_when_it_was_written() -> None:
-    made = runpy.run_path(str(DATA / "make_checkpoint_v1.py"))  # it says how to remake the files
+    """Its weights, and the moments, random words and choices, are those that release 0.1 wrote; never made again."""
     frozen = json.loads((DATA / "checkpoint_v1_actions.json").read_text(encoding="utf-8"))
-    assert len(set(frozen["argmax"])) > 5
-    assert frozen["argmax"] != frozen["sample"]
-    assert made["chosen"]() == frozen
+    games = [Game.from_position(row["position"]) for row in frozen]
+    views = np.concatenate([game.view(game.turn).record for game in games])
+    words = np.array([row["word"] for row in frozen], np.uint64)
+    for kind in ("argmax", "sample"):
+        bot = PolicyBot.load(DATA / "checkpoint_v1", sample=kind == "sample")
+        assert bot.act_batch(views, games[0].rules, words).tolist() == [row[kind] for row in frozen]
+    assert len({row["argmax"] for row in frozen}) > 5
+    assert any(row["argmax"] != row["sample"] for row in frozen)
     manifest = read_manifest(DATA / "checkpoint_v1")
-    assert (manifest.steps, manifest.seed, manifest.rules) == (12345, 7, (made["RULES"],))
+    assert (manifest.steps, manifest.seed, manifest.rules) == (12345, 7, (games[0].rules,))
 
 
 # --- as a bot --------------------------------------------------------------------------------------------------------
@@ -182,6 +309,13 @@ HASH = observation_layout(36).hash
 FIELDS = ["rules", "network", "layout_hash", "layout_version", "num_cards", "steps", "seed", "training", "evaluation"]
 FIELDS += ["versions", "commit", "created", "weights_sha256"]
 
+DEEP: Any = []
+for _ in range(800):
+    DEEP = [DEEP]
+# By field: values of a wrong kind, of which none may be taken or end in a traceback.
+WRONG = {field: [None, True, 1.5, -1, 10**30, "x", ["x"], {"x": 1}, DEEP] for field in [*FIELDS, "weights_file"]}
+KINDS = {"rules": list, "network": dict, "training": dict, "evaluation": dict, "versions": dict}
+
 BAD_MANIFESTS: list[tuple[Change, str]] = [
     (put("format", 2), "has format 2; this release reads format 1"),
     (drop("format"), "has format None; this release reads format 1"),
@@ -218,6 +352,51 @@ def test_load__a_bad_manifest_is_refused_and_named(folder: Path, change: Change,
     with pytest.raises(CheckpointError, match=message) as caught:
         PolicyBot.load(folder)
     assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_load__a_field_of_the_wrong_kind_is_one_line_that_names_it(folder: Path, field: str) -> None:
+    good = (folder / MANIFEST).read_bytes()
+    is_number = field in ("layout_version", "num_cards", "steps", "seed")
+    kind = KINDS.get(field, int if is_number else str)
+    for value in WRONG[field]:
+        if type(value) is kind and kind is not int and field not in ("rules", "weights_file"):
+            continue
+        rewrite(folder, put(field, value))
+        with pytest.raises(CheckpointError, match=field) as caught:
+            PolicyBot.load(folder)
+        text = str(caught.value)
+        assert MANIFEST in text
+        assert "\n" not in text
+        assert len(text) < 1000
+        (folder / MANIFEST).write_bytes(good)
+
+
+def test_load__deep_and_huge_manifests_are_one_line(folder: Path) -> None:
+    for text, message in [("[" * 100_000, "is not JSON: it is nested too deeply"), (" " * 5_000_000, "is larger than")]:
+        (folder / MANIFEST).write_text(text, encoding="utf-8")
+        with pytest.raises(CheckpointError, match=message):
+            PolicyBot.load(folder)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"kind": "mlp", "hidden": [7000, 7000]},
+        {"kind": "mlp", "hidden": [1] * 100_000},
+        {"kind": "mlp", "hidden": [10**12]},
+        {"kind": "suits", "width": 100_000},
+        {"kind": "suits", "layers": 10**9},
+    ],
+    ids=str,
+)
+def test_load__a_network_that_is_not_that_of_the_weights_is_never_built(folder: Path, network: dict[str, Any]) -> None:
+    rewrite(folder, put("network", network))
+    start = time.process_time()
+    with pytest.raises(CheckpointError, match="do not fit network") as caught:
+        PolicyBot.load(folder)
+    assert time.process_time() - start < 1  # its orthogonal weights took 20 s
+    assert len(str(caught.value)) < 1200
 
 
 def test_load__rules_of_another_deck_than_the_network_are_refused(folder: Path) -> None:

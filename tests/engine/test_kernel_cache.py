@@ -93,3 +93,53 @@ def test_cache__every_module_with_kernels_is_looked_at() -> None:
     for path in SOURCE.rglob("*.py"):
         uses = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call)}
         assert not uses & {"numba.njit", "numba.jit", "njit", "jit"} or path.name == "compiling.py", path
+
+
+# --- places that take no cache, and files that are damaged -----------------------------------------------------------
+
+FIT = """
+import numpy as np
+from devyatka_env import Rules
+from devyatka_env.engine import STATE_DTYPE, rules_record
+from devyatka_env.engine.calls import fitting_at
+print(int(fitting_at(np.zeros(1, STATE_DTYPE), 0, rules_record(Rules()))).bit_length() - 1)
+"""
+
+
+def test_cache__kernels_compile_without_a_place_for_it(package: Package) -> None:
+    """As from a read-only disk with a home that cannot be written to: numba finds no place for any kernel."""
+    nowhere = (
+        "from numba.core import caching\n"
+        "for locator in (caching.CacheImpl._locator_classes, caching.CodeLibraryCacheImpl._locator_classes,\n"
+        "                caching.CompileResultCacheImpl._locator_classes):\n"
+        "    locator.clear()\n"
+    )
+    assert package(nowhere + FIT) == "12"
+
+
+def test_cache__damaged_files_are_compiled_anew(package: Package, tmp_path: Path) -> None:
+    assert package(FIT) == "12"
+    for pattern in ("*.nbi", "*.nbc"):
+        files = list(tmp_path.rglob(pattern))
+        assert files
+        for file in files:
+            file.write_bytes(b"damaged" + file.read_bytes()[:100])
+        assert package(FIT) == "12"
+        assert package(FIT) == "12"
+
+
+def test_compiling__is_said_when_something_compiles_and_not_when_it_is_loaded(package: Package) -> None:
+    """The word comes from numba's own event, so a busy machine that loads slowly says nothing."""
+    count = (
+        "from devyatka_env.engine import compiling\n"
+        "compiling._say_it = lambda: print('said')\n"
+        "class AtOnce:\n"
+        "    def __init__(self, seconds, say): self.say = say\n"
+        "    def start(self): self.say()\n"
+        "    def cancel(self): pass\n"
+        "compiling.threading.Timer = AtOnce\n"
+        "with compiling.compiling():\n    "
+    )
+    look = FIT.strip().replace("\n", "\n    ")
+    assert package(count + look) == "said\n12"
+    assert package(count + look) == "12"

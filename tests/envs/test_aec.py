@@ -83,8 +83,10 @@ def test_env__bad_arguments_are_refused_by_name() -> None:
         devyatka_env.env(render_mode="svg")
     with pytest.raises(ValueError, match="illegal must be one of raise, terminate, not 'ignore'"):
         devyatka_env.env(illegal="ignore")
-    with pytest.raises(ValueError, match="unknown rule field 'num_player'"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'num_player'; did you mean 'num_players'\?"):
         devyatka_env.env(num_player=3)
+    with pytest.raises(ValueError, match="unknown rule field 'num_player'"):
+        devyatka_env.env({"num_player": 3})
 
 
 def test_spaces__are_the_same_objects_and_hold_observations_and_state() -> None:

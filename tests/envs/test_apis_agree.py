@@ -22,6 +22,7 @@ from devyatka_env.bots import Bot, RandomBot
 from devyatka_env.engine import rules_record
 from devyatka_env.engine.bitboards import random_card
 from devyatka_env.engine.randomness import decision_word
+from devyatka_env.engine.seeds import word_key
 from devyatka_env.envs import DevyatkaEnv, DevyatkaVecEnv, DevyatkaVectorEnv
 from devyatka_env.games import BatchGame
 from devyatka_env.rules import PRESETS
@@ -68,7 +69,7 @@ OBSERVATION_SIZES = {
 
 
 def word_of(game: Game, index: int) -> int:
-    return int(decision_word(np.uint64(SEED), np.uint64(index), game.turn, int(game.record["num_played"])))
+    return int(decision_word(word_key(SEED), np.uint64(index), game.turn, int(game.record["num_played"])))
 
 
 def choose(legal_mask: int, pass_action: int, word: int) -> int:

@@ -25,6 +25,7 @@ from devyatka_env import Game, PlayerView, Rules, make_bot
 from devyatka_env.bots import Bot, BotError, CallableBot, GreedyBot, RandomBot
 from devyatka_env.engine import States
 from devyatka_env.engine.randomness import decision_word
+from devyatka_env.engine.seeds import word_key
 from devyatka_env.evaluation import Comparison, Estimate, Evaluation, Workers, arena, compare, evaluate
 from devyatka_env.evaluation.stats import Moments, adjust_mean, holm, mean_of
 from devyatka_env.evaluation.workers import WorkerError
@@ -215,7 +216,7 @@ def naive(bots: list[Bot], rules: Rules, deals: int, seed: int) -> dict[str, NDA
             game = Game.deal(rules, seed, deal)
             while not game.is_over:
                 bot = bots[(game.turn - seat) % n]
-                word = decision_word(np.uint64(seed), np.uint64(deal), game.turn, int(game.record["num_played"]))
+                word = decision_word(word_key(seed), np.uint64(deal), game.turn, int(game.record["num_played"]))
                 view = game.view(game.turn)
                 game.play(int(bot.act_batch(view.record, rules, np.array([word], np.uint64))[0]))
             result = game.result()
@@ -488,16 +489,16 @@ def test_compare__a_candidate_that_fails_ends_with_its_name_and_deal_and_the_oth
     broken = FailsAt(Game.deal(BASE, 0, 17).dealt_masks[2], how)
     result = compare([GreedyBot(), broken, RandomBot()], "random", BASE, 40, move_seconds=1.0)
     first, failed, last = result.evaluations
-    assert (first.deals, failed.deals, last.deals) == (40, 14, 40)
+    assert (first.deals, failed.deals, last.deals) == (40, 17, 40)  # all whole deals before the failure stand
     assert failed.failure is not None
     assert (failed.failure.bot, failed.failure.deal) == ("fails", 17)
     assert re.search(message, failed.failure.message)
     assert (first.failure, last.failure) == (None, None)
-    assert_same_figures(failed, evaluate(GreedyBot(), "random", BASE, 14))
+    assert_same_figures(failed, evaluate(GreedyBot(), "random", BASE, 17))
     assert_same_figures(last, evaluate(RandomBot(), "random", BASE, 40))
     assert [one.reference for one in result.differences] == ["random"]
     as_opponent = compare([GreedyBot(), RandomBot()], [broken, "random", "random"], BASE, 40, move_seconds=1.0)
-    assert [(one.deals, one.failure and one.failure.bot) for one in as_opponent.evaluations] == [(14, "fails")] * 2
+    assert [(one.deals, one.failure and one.failure.bot) for one in as_opponent.evaluations] == [(17, "fails")] * 2
 
 
 # --- workers ---------------------------------------------------------------------------------------------------------
@@ -519,7 +520,7 @@ def test_workers__give_the_same_figures_to_the_last_bit(monkeypatch: pytest.Monk
         # Of a failure, too; the workers live on.
         broken = compare([FailsAt(Game.deal(BASE, 0, 30).dealt_masks[2], "crash")], "random", BASE, 60, workers=workers)
         assert broken.evaluations[0].failure is not None
-        assert (broken.evaluations[0].failure.deal, broken.evaluations[0].deals) == (30, 16)
+        assert (broken.evaluations[0].failure.deal, broken.evaluations[0].deals) == (30, 30)
         assert_identical(compare(candidates, "greedy", BASE, 120, 3, adjust=2, workers=workers), alone)
 
 

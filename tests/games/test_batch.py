@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
 import random
 from typing import Any
 
@@ -482,3 +483,15 @@ def test_seed__out_of_range_is_refused_and_changes_nothing(seed: Any) -> None:
 
 def test_len__is_the_number_of_games() -> None:
     assert len(BatchGame(Rules.of("first_out"), 17)) == 17
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX")
+def test_threads__are_refused_in_a_fork_instead_of_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = BatchGame("first_out", 128, 1, num_threads=2)
+    batch.observations()
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in a fork; a real one of this process would be unsafe
+    with pytest.raises(RuntimeError, match="whose threads are not in its fork"):
+        batch.observations()
+    alone = BatchGame("first_out", 128, 1)
+    monkeypatch.setattr(os, "getpid", lambda: -2)
+    alone.observations()

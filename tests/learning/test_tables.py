@@ -66,7 +66,7 @@ class Witness:
             for player in np.unique(tables.pending[tables.pending != LEARNER]):
                 theirs = np.flatnonzero(tables.pending == player)
                 rows = tables.observations[theirs], tables.action_masks[theirs]
-                actions[theirs] = tables.network(int(player)).choose(*rows, tables.words(len(theirs)))
+                actions[theirs] = tables.network(int(player)).choose(*rows, tables.words(theirs))
             columns = (tables.seats, tables.pending, actions)
             made = zip(*(column.tolist() for column in columns), tables.observations, tables.action_masks, strict=True)
             for game, (seat, player, action, observation, mask) in enumerate(made):
@@ -297,11 +297,28 @@ def test_lineup__the_same_seed_draws_the_same_and_another_does_not() -> None:
         for _ in range(40):
             actions = random_legal(tables.action_masks, rng)
             finished = tables.step(actions)
-            seen += [tables.observations.tobytes(), finished.players.tobytes(), tables.words(2).tobytes()]
+            seen += [tables.observations.tobytes(), finished.players.tobytes(), tables.words(np.arange(20)).tobytes()]
         return seen
 
     assert trace(1) == trace(1)
     assert trace(1) != trace(2)
+
+
+def test_words__of_networks_are_those_of_their_deals_whatever_was_asked_before() -> None:
+    """A word belongs to a decision: the seed, the deal, the seat, and the cards laid."""
+    tables = Tables(MIXED, 15, SEED)
+    tables.set_lineup(Lineup([Highest()], [1.0], 0.8))
+    Witness(tables).play(20)
+    words = tables.words(np.arange(15))
+    assert (words == tables.words(np.arange(15))).all()
+    assert len(set(words.tolist())) == 15
+    some = np.array([0, 2, 3, 9, 14])
+    assert (tables.words(some) == words[some]).all()
+    for game, word in enumerate(words.tolist()):
+        deals, place = tables._deals[game // 3], np.array([game % 3])
+        same = Deals(deals.rules, deals.indices[place], SEED)
+        same.states[:] = deals.states[place]
+        assert same.decision_words(same.all).tolist() == [word]
 
 
 def test_lineup__greedy_inside_wins_more_than_the_random_learner() -> None:

@@ -224,11 +224,11 @@ def test_arguments__override_the_config_and_are_written_to_the_run() -> None:
     assert (config.seed, config.rules, config.bots, config.learning_rate) == (5, (MINI, THREE), ("greedy",), 1e-4)
     assert config.num_games == TINY_RUN["num_games"]
     assert run.folder == Path("runs/tiny")
-    assert Run.open(run.folder)[1] == config
+    assert not run.folder.exists()  # until all has been checked
 
 
 def test_arguments__resume_reads_the_run_and_overrides_it() -> None:
-    read_arguments(["--config", str(write_settings(Path("tiny.yaml")))])
+    Run.create(read_arguments(["--config", str(write_settings(Path("tiny.yaml")))])[0]).release()
     config, run, is_resumed = read_arguments(["--resume", "runs/tiny", "--total-decisions", "9999"])
     assert is_resumed
     assert run.folder == Path("runs/tiny")
@@ -297,7 +297,7 @@ def test_resume__a_setting_that_no_longer_fits_the_weights_is_refused_and_the_ru
 
 
 def test_create__takes_the_name_of_a_run_that_failed_before_it_had_anything_to_keep() -> None:
-    Run.create(TrainConfig(name="failed", learning_rate=1e9))
+    Run.create(TrainConfig(name="failed", learning_rate=1e9)).release()
     run = Run.create(TrainConfig(name="failed"))
     assert Run.open(run.folder)[1].learning_rate == TrainConfig().learning_rate
 

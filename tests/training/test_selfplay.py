@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -107,7 +108,15 @@ def is_finite(checkpoint: Path) -> bool:
 @pytest.mark.usefixtures("finished")
 def test_run__leaves_everything_it_promises() -> None:
     names = {path.name for path in RUN.iterdir()}
-    assert names == {"config.yaml", "metrics.jsonl", "curves.png", "tensorboard", "checkpoints", "pool", "resume.pt"}
+    assert names - {".lock"} == {
+        "config.yaml",
+        "metrics.jsonl",
+        "curves.png",
+        "tensorboard",
+        "checkpoints",
+        "pool",
+        "resume.pt",
+    }
     assert (RUN / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in (RUN / "checkpoints").iterdir()) == ["best", "last"]
     assert plays(RUN / "checkpoints" / "last")
@@ -493,8 +502,8 @@ def test_crash__while_a_checkpoint_is_written_loses_no_line_of_the_metrics_and_n
 
 
 FILES: dict[str, tuple[Any, str, int]] = {  # what writes each, and of when the last checkpoint then is
-    "weights.safetensors": (Path, "write_bytes", 1024),
-    "resume.pt.new": (Path, "write_bytes", 2048),
+    "weights": (Path, "replace", 1024),
+    "resume.pt": (Path, "replace", 2048),
     "metrics.jsonl": (JsonLines, "write", 1024),
     "curves.png": (monitor, "draw_curves", 2048),
 }
@@ -515,7 +524,7 @@ def test_full_disk__stops_with_the_last_good_checkpoint_named_and_whole(
         is_full = True
 
     def refuse(target: Any, *arguments: Any) -> Any:
-        if is_full and (not isinstance(target, Path) or target.name == file):
+        if is_full and (not isinstance(target, Path) or file in target.name):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(target, *arguments)
 
@@ -532,15 +541,28 @@ def test_full_disk__stops_with_the_last_good_checkpoint_named_and_whole(
     assert decisions_of(RUN) == [256 * k for k in range(1, 10)]
 
 
-def test_full_disk__of_the_system_itself_is_told_by_name_too(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same with the system's own refusal: /dev/full takes nothing. torch's writer would raise another error."""
+def test_full_disk__of_the_system_itself_is_told_by_name_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same with the system's own refusal, of files beyond a size. torch's writer would raise another error."""
     assert train(total_decisions=512, checkpoint_every=10**9) == 0
-    (RUN / "resume.pt.new").symlink_to("/dev/full")
-    assert main(["--resume", str(RUN), "--total-decisions", "1024"]) == 2
+    save, (before, most) = Monitor.save, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def save_in_little_room(self: Monitor) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))
+        try:
+            save(self)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Monitor, "save", save_in_little_room)
+        assert main(["--resume", str(RUN), "--total-decisions", "1024"]) == 2
     error = capsys.readouterr().err
-    assert "No space left on device" in error
+    assert "File too large" in error
     assert "The last good checkpoint is runs/tiny/checkpoints/last" in error
     assert plays(RUN / "checkpoints" / "last")
+    assert not list(RUN.rglob("*.new"))
 
 
 def test_full_disk__that_tensorboard_meets_names_the_last_good_checkpoint_too(

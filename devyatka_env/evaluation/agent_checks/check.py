@@ -6,8 +6,9 @@ hidden cards: they are dealt anew (`devyatka_env.views.belief`), so that the vie
 the deal lies open in the process (`devyatka_env.evaluation.agent_checks.harness`). An agent that reaches past its view,
 be it by a global, the garbage collector or the frames of its callers, then answers otherwise.
 
-What is not found: the leak of an agent that keeps its answers by view, and gives the same one again; and an agent that
-knows a deal by its seed, which needs no peeking.
+An agent that works out hands from the random words it is given is offered bait (`devyatka_env.evaluation.agent_checks.
+bait`). What is not found: the leak of an agent that keeps its answers by view, and gives the same one again; and an
+agent that knows a deal by a seed that it guesses, against which deals of a secret help (`--secret`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import numpy as np
 
 from devyatka_env.bots import Bot, BotError, BotSpec, CallableBot, make_bot
 from devyatka_env.bots.rollout import play_on
+from devyatka_env.engine.seeds import Seed, check_source, entropy
+from devyatka_env.evaluation.agent_checks.bait import chance_of, gains_by_bait
 from devyatka_env.evaluation.agent_checks.harness import (
     ARGUMENTS,
     EXCEPTIONS,
@@ -39,6 +42,7 @@ from devyatka_env.evaluation.agent_checks.probes import (
     DETERMINISTIC,
     FAULT,
     HIDDEN,
+    LEVEL,
     MEMORY,
     NOTE,
     OK,
@@ -49,13 +53,14 @@ from devyatka_env.evaluation.agent_checks.probes import (
 )
 from devyatka_env.games import Deals, Game
 from devyatka_env.rules import MAX_PLAYERS, MIN_PLAYERS, PRESETS, Rules, RulesError
-from devyatka_env.rules.numbers import check_seed
 
 Progress = Callable[[str], None]
 
-RULES = "rules"
+RULES, WORDS = "rules", "words"
 _OF_MOVES = (LEGAL, TYPE, EXCEPTIONS, ARGUMENTS, TIME)  # what every move tells of
 
+_BAIT_PARTS = 8  # the bait may take so many times as long as another part: who computes is slow
+_FEW_BAITED = 40  # fewer deals tell nothing
 _MOST_GAMES = 20  # of a rule set: enough for all the moments, if the agent can play at all
 
 
@@ -65,11 +70,12 @@ class _Extent:
     every_table: bool  # whether each rule set is played once, however slow the agent is
     moments: int  # at which the agent is asked again, over all rule sets
     others: int  # ways to deal the hidden cards, at each of them
+    baited: int  # deals that are played with words that tell the hands, and without
     seconds: float  # after which a part of the check ends
 
 
-_FULL = _Extent(games=3, every_table=True, moments=400, others=4, seconds=5.0)
-_QUICK = _Extent(games=1, every_table=False, moments=60, others=2, seconds=0.5)
+_FULL = _Extent(games=3, every_table=True, moments=400, others=4, baited=200, seconds=5.0)
+_QUICK = _Extent(games=1, every_table=False, moments=60, others=2, baited=60, seconds=0.5)
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ class AgentReport:
 
     agent: str
     rules: tuple[Rules, ...]
-    seed: int
+    seed: Seed
     moves: int
     mean_ms: float
     worst_ms: float
@@ -119,7 +125,7 @@ def check_agent(
     bot_spec: BotSpec,
     *,
     games: int | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     quick: bool = False,
     move_seconds: float = 5.0,
     rules: Rules | str | None = None,
@@ -146,7 +152,7 @@ def check_agent(
         raise ValueError(f"games must be at least 1, not {games}")
     if not move_seconds > 0:
         raise ValueError(f"move_seconds must be above 0, not {move_seconds:g}")
-    check = _Check(Asker(bot, move_seconds), extent, games, check_seed(seed), progress or (lambda text: None))
+    check = _Check(Asker(bot, move_seconds), extent, games, check_source(seed), progress or (lambda text: None))
     with generators_kept():
         _load_kernels(bot, tables)
         return check.run(tables)
@@ -182,13 +188,13 @@ def _presets() -> list[Rules]:
 class _Check:
     """The check of one agent."""
 
-    def __init__(self, asker: Asker, extent: _Extent, games: int | None, seed: int, progress: Progress) -> None:
+    def __init__(self, asker: Asker, extent: _Extent, games: int | None, seed: Seed, progress: Progress) -> None:
         self._asker = asker
         self._extent = extent
         self._games = games
         self._seed = seed
         self._progress = progress
-        self._rng = np.random.Generator(np.random.PCG64([seed, 9]))
+        self._rng = np.random.Generator(np.random.PCG64(entropy(seed, b"devyatka check")))
         self._played: list[Rules] = []
         self._items: dict[str, AgentItem] = {}
 
@@ -204,11 +210,12 @@ class _Check:
                 self._progress("asking again in other ways")
                 for item in Prober(asker, choices, extent.seconds, extent.others, self._rng).items():
                     self._items[item.name] = item
+                self._items[WORDS] = self._bait(accepted)
         except TooSlowError:
             why_not = "not looked at any further, since a move took too long"
         self._judge_rules(tables, accepted, refusal)
         self._judge_moves(why_not)
-        names = [RULES, *_OF_MOVES, HIDDEN, REPRODUCIBLE, MEMORY]
+        names = [RULES, *_OF_MOVES, HIDDEN, WORDS, REPRODUCIBLE, MEMORY]
         names += [DETERMINISTIC] if asker.bot.deterministic else []
         names += [BATCH] if asker.has_batch else []
         seconds = asker.usual_seconds
@@ -280,6 +287,37 @@ class _Check:
                 action = answer if answer in moment.legal else action
             game.play(action)
         return found
+
+    # --- bait ---
+
+    def _bait(self, accepted: Sequence[Rules]) -> AgentItem:
+        """Whether the agent wins more by words that tell the hands, twice on different deals."""
+        hidden = [rules for rules in accepted if rules.num_players > 2]
+        if not hidden:
+            return AgentItem(WORDS, SKIPPED, "no rules with three seats or more are played, where hands are hidden")
+        rules = Rules.of() if Rules.of() in hidden else hidden[0]
+        # Half of the cards of a deal are laid without a choice; each deal is played from every seat, twice.
+        seconds_a_deal = sum(self._asker.usual_seconds) / len(self._asker.usual_seconds) * rules.deck.num_cards
+        most = min(self._extent.baited, int(_BAIT_PARTS * self._extent.seconds / max(seconds_a_deal, 1e-9)))
+        if most < _FEW_BAITED:
+            return AgentItem(WORDS, SKIPPED, "cannot be told in the time there is: it is slow")
+        self._progress("offering bait")
+        return self._judge_gains(rules, most)
+
+    def _judge_gains(self, rules: Rules, deals: int) -> AgentItem:
+        """Whether it gains by bait on some deals, and if so on as many others: of a million honest agents one does."""
+        p_values: list[float] = []
+        for label in (b"devyatka bait", b"devyatka bait 2"):
+            try:
+                gains = gains_by_bait(self._asker.bot, rules, entropy(self._seed, label), deals)
+            except BotError as error:
+                return AgentItem(WORDS, SKIPPED, f"it failed: {shortened(str(error), 120)}")
+            p_values.append(chance_of(gains))
+            if p_values[-1] >= LEVEL:
+                what = f"words that tell the hands do not make it win more, in {deals * len(p_values):,} deals"
+                return AgentItem(WORDS, OK, what)
+        what = f"wins {100 * gains.mean():.1f} points more by words that tell the hands (p = {max(p_values):.1g})"
+        return AgentItem(WORDS, FAULT, f"{what}, in {2 * deals:,} deals of {rules}: it computes hands from its words")
 
     # --- verdicts ---
 

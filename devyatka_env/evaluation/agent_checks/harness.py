@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devyatka_env.bots import Bot, CallableBot
+from devyatka_env.engine.seeds import Seed
 from devyatka_env.games import Deals, Game
 from devyatka_env.games.notation import action_text
 from devyatka_env.rules import Rules
@@ -62,7 +63,7 @@ class Moment:
     """
 
     rules: Rules
-    seed: int
+    seed: Seed
     deal: int
     hands: tuple[int, ...]
     dealer: int
@@ -72,7 +73,7 @@ class Moment:
     word: int
 
     @classmethod
-    def of(cls, game: Game, seed: int, deal: int, word: int) -> Moment:
+    def of(cls, game: Game, seed: Seed, deal: int, word: int) -> Moment:
         """The moment at which a running game stands."""
         hands, legal = game.dealt_masks, tuple(game.legal_actions())
         return cls(game.rules, seed, deal, hands, game.dealer, tuple(game.actions), game.turn, legal, word)
@@ -143,7 +144,7 @@ class Asker:
             return self.ask_batch([moment], state=state)[0]
         game = moment.game()  # an agent that looks for the hands may find them here
         games = _deals([moment], [game])
-        view = PlayerView(games.states.copy(), game.rules, game.turn)
+        view = PlayerView._of(games.states.copy(), game.rules, game.turn)
         if not self.bot.sees_all_hands:
             view = game.view(game.turn)
         before = view.record.tobytes()

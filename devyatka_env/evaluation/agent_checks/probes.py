@@ -25,7 +25,7 @@ REPRODUCIBLE, DETERMINISTIC, HIDDEN = "reproducible", "deterministic", "hidden c
 BATCH, MEMORY = "batch form", "memory"
 
 # Where statistics must judge, of a thousand honest agents one is wronged.
-_LEVEL = 0.001
+LEVEL = 0.001
 _REPEATS = 12  # answers of each kind at a moment, where statistics judge
 _MOMENTS_BY_CHANCE = 60  # and the moments
 _FEW = 5  # moments that are looked at even when the agent is slow; fewer tell nothing by statistics
@@ -229,7 +229,7 @@ class Prober:
             return AgentItem(HIDDEN, SKIPPED, _CANNOT_BE_TOLD)
         p_value = chance(pairs, self._rng)
         seen = f"{len(pairs) * _REPEATS:,} answers with the hidden cards as dealt and as many with them dealt anew"
-        if p_value < _LEVEL:
+        if p_value < LEVEL:
             return AgentItem(HIDDEN, FAULT, f"{seen} differ by more than chance (p = {p_value:.1g})")
         return AgentItem(HIDDEN, OK, f"{seen} do not differ (p = {p_value:.2g}; its answers are not reproducible)")
 
@@ -287,7 +287,7 @@ class Prober:
             words = self._rng.integers(0, 2**64, _REPEATS, np.uint64).tolist()
             asked = [dataclasses.replace(moment, word=word) for word in words]
             pairs += _pairs([self._asker.ask(one, batch=batch) for one in asked for batch in (True, False)])
-        if pairs and chance(pairs, self._rng) < _LEVEL:
+        if pairs and chance(pairs, self._rng) < LEVEL:
             what = f"act_batch and act choose differently; {len(wrong):,} of {compared:,} times"
             return AgentItem.at(wrong[0], BATCH, FAULT, what)
         what = "act_batch and act draw differently from the same word: games by the one do not repeat the other's"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib.util
 import inspect
 import re
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ from typing import Any
 
 from devyatka_env._files import printable, shown
 from devyatka_env.bots import BOTS, Bot, PolicyBot
+from devyatka_env.bots.isolated import IsolatedBot
+from devyatka_env.engine.seeds import Seed, seed_from, seed_value
 from devyatka_env.evaluation.duplicate import Failure, num_columns
 from devyatka_env.evaluation.results import (
     ResultError,
@@ -47,7 +50,7 @@ class Setup:
     """
 
     rules: Rules
-    seed: int
+    seed: Seed
     deals: int
     entrants: tuple[str, ...]
 
@@ -132,7 +135,7 @@ def read_setup(folder: str | Path) -> Setup | None:
     values = read_result(path, "tournament")
     check_words(values, path)
     names = tuple(one["name"] for one in values["entrants"])
-    return Setup(rules_of(values, path), values["seed"], values["deals"], names)
+    return Setup(rules_of(values, path), seed_from(values["seed"]), values["deals"], names)
 
 
 def identity(bot: Bot) -> str:
@@ -148,11 +151,22 @@ def identity(bot: Bot) -> str:
         return f"weights {digest.hexdigest()[:16]}"
     if type(bot) in BOTS.values():
         return f"devyatka-env {metadata.version('devyatka-env')}"
+    if isinstance(bot, IsolatedBot):
+        return identity_of_module(bot.name)
     code: Any = getattr(bot, "_function", type(bot))  # of a `CallableBot`
     try:
         source = inspect.getsourcefile(code if inspect.isroutine(code) or inspect.isclass(code) else type(code))
         return f"code {hashlib.sha256(Path(str(source)).read_bytes()).hexdigest()[:16]}"
     except (OSError, TypeError):
+        return ""
+
+
+def identity_of_module(spec: str) -> str:
+    """The digest of the file in which ``module:name`` stands, found without running it; "" when there is none."""
+    try:
+        found = importlib.util.find_spec(spec.partition(":")[0])
+        return f"code {hashlib.sha256(Path(str(found and found.origin)).read_bytes()).hexdigest()[:16]}"
+    except (OSError, ImportError, ValueError):
         return ""
 
 
@@ -163,7 +177,7 @@ class Store:
         ValueError: less than two entrants or two of one name, or a folder of other rules or another seed.
     """
 
-    def __init__(self, folder: Path, entrants: Sequence[Entrant], rules: Rules, seed: int, deals: int) -> None:
+    def __init__(self, folder: Path, entrants: Sequence[Entrant], rules: Rules, seed: Seed, deals: int) -> None:
         names = [one.name for one in entrants]
         if len(names) < 2:
             raise ValueError(f"a tournament needs two entrants or more, not {len(names)}")
@@ -187,7 +201,7 @@ class Store:
         return {
             **header("tournament"),
             **rules_values(self.rules),
-            "seed": self.seed,
+            "seed": seed_value(self.seed),
             "deals": self.deals,
             "entrants": [dataclasses.asdict(one) for one in self.entrants],
         }
@@ -250,7 +264,7 @@ class Store:
             "candidate": (values["candidate"]["name"], self.entrants[candidate].name),
             "opponent": (values["opponent"]["name"], self.entrants[opponent].name),
             "rules_fingerprint": (values["rules_fingerprint"], self.rules.fingerprint),
-            "seed": (values["seed"], self.seed),
+            "seed": (values["seed"], seed_value(self.seed)),
             "moments.count": (moments["count"], values["deals"]),
             "columns in moments": (lengths, {columns}),
             "places.num_players": (places["num_players"], self.rules.num_players),
@@ -270,7 +284,7 @@ class Store:
             "candidate": dataclasses.asdict(self.entrants[pairing.candidate]),
             "opponent": dataclasses.asdict(self.entrants[pairing.opponent]),
             "rules_fingerprint": self.rules.fingerprint,
-            "seed": self.seed,
+            "seed": seed_value(self.seed),
             "deals": pairing.deals,
             "seconds": round(pairing.seconds, 4),
             "failure": pairing.failure and dataclasses.asdict(pairing.failure),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from devyatka_env.engine.seeds import seed_value
 from devyatka_env.evaluation.duplicate import FIGURES
 from devyatka_env.evaluation.results import estimate_values, header, number, rules_values
 from devyatka_env.evaluation.stats import Estimate, holm
@@ -130,7 +131,7 @@ def standings_result(result: Standings) -> dict[str, Any]:
     return {
         **header("standings"),
         **rules_values(event.rules),
-        "seed": event.seed,
+        "seed": seed_value(event.seed),
         "deals": event.deals,
         "interrupted": event.interrupted,
         "replaced": list(event.replaced),

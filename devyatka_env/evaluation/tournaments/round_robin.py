@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from devyatka_env.bots import Bot, BotError, BotSpec, make_bot
+from devyatka_env.bots import Bot, BotSpec, make_bot
+from devyatka_env.engine.seeds import Seed, check_source
 from devyatka_env.evaluation.arena import MOVE_SECONDS, check_deals, make_field, spans
-from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations
-from devyatka_env.evaluation.stats import Moments
+from devyatka_env.evaluation.duplicate import Failure, Field, measure, play_rotations, whole_deals
+from devyatka_env.evaluation.stats import Floats, Moments
 from devyatka_env.evaluation.tournaments.pairings import Entrant, Pairing, Part, Store
 from devyatka_env.evaluation.workers import WorkerError, Workers
 from devyatka_env.rules import Rules
-from devyatka_env.rules.numbers import check_seed
 
 # What a kill may lose.
 SAVE_SECONDS = 5.0
@@ -43,7 +44,7 @@ class Tournament:
 
     entrants: tuple[Entrant, ...]
     rules: Rules
-    seed: int
+    seed: Seed
     deals: int
     pairings: tuple[Pairing, ...]
     interrupted: bool = False
@@ -65,7 +66,7 @@ def play_tournament(
     rules: Rules | str,
     deals: int,
     folder: str | Path,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     *,
     workers: Workers | None = None,
@@ -98,7 +99,7 @@ def play_tournament(
     bots = [make_bot(one) for one in entrants]
     for bot in bots:
         make_field([bot], bot, rules, seed)
-    store = Store(Path(folder), [Entrant.of(bot) for bot in bots], rules, check_seed(seed), deals)
+    store = Store(Path(folder), [Entrant.of(bot) for bot in bots], rules, check_source(seed), deals)
     run = _Run(store, bots, store.load(), workers or Workers(), move_seconds, progress)
     interrupted = False
     try:
@@ -112,18 +113,17 @@ def play_tournament(
     )
 
 
-def play_part(game: Field, span: tuple[int, int]) -> Part | Failure:
-    """Play the deals ``span = (first, count)`` of a pairing."""
-    first, count = span
+def play_part(game: Field, span: tuple[int, int]) -> tuple[Part | None, Failure | None]:
+    """Play the deals ``span = (first, count)`` of a pairing: those up to one that fails, and why it does."""
     start = time.perf_counter()
-    indices = np.arange(first, first + count)
-    try:
+
+    def play(indices: NDArray[np.int64]) -> tuple[Moments, Floats]:
         games, seats = play_rotations(game.seating(0), game.rules, indices, game.seed, game.move_seconds)
-    except BotError as error:
-        return Failure(error.bot, error.deal, str(error))
-    rows = measure(games, seats)
-    shares = rows[:, rows.shape[1] - game.rules.num_players :]
-    return Part(Moments.of(rows), shares, time.perf_counter() - start)
+        rows = measure(games, seats)
+        return Moments.of(rows), rows[:, rows.shape[1] - game.rules.num_players :]
+
+    played, failure = whole_deals(play, span)
+    return None if played is None else Part(*played, time.perf_counter() - start), failure
 
 
 @dataclass
@@ -158,11 +158,12 @@ class _Run:
         self.pairings[k] = dataclasses.replace(pairing, failure=None)
         saved = time.monotonic()
         try:
-            for part in parts:
-                if isinstance(part, Failure):
-                    self._fail(k, part)
+            for part, failure in parts:
+                if part is not None:
+                    self.pairings[k] = self.pairings[k].plus(part)
+                if failure is not None:
+                    self._fail(k, failure)
                     break
-                self.pairings[k] = self.pairings[k].plus(part)
                 if self.progress:
                     self.progress(k + 1, len(self.pairings), self.pairings[k])
                 if time.monotonic() - saved > SAVE_SECONDS:
