@@ -97,7 +97,7 @@ def whole_action(answer: object, name: str) -> int:
     try:
         if isinstance(answer, bool | np.bool_):
             raise TypeError
-        number = operator.index(answer)  # type: ignore[call-overload]  # for it to say
+        number = operator.index(answer)  # type: ignore[arg-type]  # it is to say
     except TypeError:
         shown = " ".join(repr(answer).split())[:80]
         raise TypeError(f"bot {name} answered {shown}, which is no whole number: not an action") from None

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     has_files = any(getattr(options, name, None) is not None for name in _FILES)
     screen = _console.Screen(sys.stdout, goes_on=has_files)
     errors = _console.Screen(sys.stderr, goes_on=True)
-    with redirect_stdout(screen), redirect_stderr(errors), _ends_as_by_ctrl_c():  # type: ignore[type-var]
+    with redirect_stdout(screen), redirect_stderr(errors), _ends_as_by_ctrl_c():
         return _run(options, screen)
 
 

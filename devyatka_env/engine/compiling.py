@@ -72,15 +72,15 @@ def _forgive(cache: Any) -> None:
 def compiling() -> Iterator[None]:
     """Say on the error stream what takes so long, when kernels have been compiled for 2 seconds: not when loaded."""
     watch = _Watch()
-    event.register("numba:compile", watch)
+    event.register("numba:compile", watch)  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        event.unregister("numba:compile", watch)
+        event.unregister("numba:compile", watch)  # type: ignore[no-untyped-call]
         watch.cancel()
 
 
-class _Watch(event.Listener):  # type: ignore[misc]  # numba has no types
+class _Watch(event.Listener):
     """Waits for 2 seconds from the first kernel that is compiled; loading one from the cache is no such event."""
 
     def __init__(self) -> None:

@@ -114,4 +114,4 @@ def deal_index(s: Any, r: Any, num_players: int, seed: np.uint64, index: np.uint
 @kernel
 def dealer_of(r: Any, num_players: int, index: np.uint64) -> int:
     """The dealer in deal ``index``: the last seat, then clockwise within a match (section 9; `Rules.dealer`)."""
-    return (num_players - 1 + np.int64(index % np.uint64(r.deals))) % num_players
+    return int((num_players - 1 + np.int64(index % np.uint64(r.deals))) % num_players)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -111,7 +112,7 @@ def play_chunk(field: Field, span: tuple[int, int]) -> Chunk:
     failures, seconds, before = {}, [], {}
     for k in range(len(field.candidates)):
         start = time.perf_counter()
-        mine, failure = whole_deals(lambda some, k=k: _rows(field, k, some), span)
+        mine, failure = whole_deals(partial(_rows, field, k), span)
         if failure is None:
             rows[:, k * columns : (k + 1) * columns] = mine
         else:

@@ -19,7 +19,7 @@ import io
 import json
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from numbers import Real
 from pathlib import Path
@@ -230,7 +230,7 @@ def _is_record(value: object) -> bool:
 
 
 # By field of the resume file: whether a value is of its kind. Shapes are compared with the model (`monitor.restore`).
-_STATE = {
+_STATE: Mapping[str, Callable[[Any], bool]] = {
     "policy": lambda value: isinstance(value, dict),
     "optimizer": lambda value: isinstance(value, dict),
     "decisions": _is_count,

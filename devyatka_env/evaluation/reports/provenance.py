@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from devyatka_env.bots.checkpoint import WEIGHTS, Manifest, git_commit, package_versions
+from devyatka_env.bots.checkpoint import Manifest, git_commit, package_versions, resolve
 from devyatka_env.evaluation.reports import charts
 from devyatka_env.evaluation.reports.measurements import Measurements
 from devyatka_env.evaluation.reports.page import Block, Code, Line, Listing, Paragraph, Pictures, Section, Table
@@ -103,7 +103,7 @@ def subject_section(subject: ReportedAgent) -> Section:
     manifest = subject.manifest
     network: Any = subject.bot.network  # type: ignore[attr-defined]  # a checkpoint's bot is a PolicyBot
     parameters = sum(tensor.numel() for tensor in network.parameters())
-    size = (subject.checkpoint / WEIGHTS).stat().st_size
+    size = (resolve(subject.checkpoint) / manifest.weights_file).stat().st_size
     rows: list[list[Line]] = [
         ["folder", Code(str(subject.checkpoint))],
         ["plays", "a card drawn by its probability" if subject.bot.sample else "its most probable card"],  # type: ignore[attr-defined]
