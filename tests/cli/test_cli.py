@@ -93,7 +93,7 @@ def test_evaluate__json_has_what_is_needed_to_compare_and_repeat(capsys: Capture
     options = ["greedy", "--against", "random,greedy", "--seats", "3", "--deals", "100", "--seed", "7"]
     assert run(*options, "--reference", "random,greedy", "--json", "out.json") == 0
     content = json.loads(Path("out.json").read_text(encoding="utf-8"))
-    assert (content["format"], content["kind"]) == (2, "evaluation")
+    assert (content["format"], content["kind"]) == (3, "evaluation")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", content["time"])
     assert set(content["versions"]) >= {"devyatka-env", "numpy", "torch"}
     assert "commit" in content

@@ -13,7 +13,8 @@ from devyatka_env.cli import main
 
 Capture = pytest.CaptureFixture[str]
 # Two agents, and one that tells when it is imported.
-OWN = """def low(view, rng):\n    return view.legal_actions()[0]
+OWN = """def low(view, rng):
+    return view.legal_actions()[0]
 
 
 def high(view, rng):
