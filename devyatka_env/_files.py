@@ -23,6 +23,8 @@ MAX_BYTES = 4_000_000
 MAX_YAML_BYTES = 30_000
 # The most characters of a number in YAML: those of base 16 and 60 would be worked out however long.
 _MAX_DIGITS = 40
+# Mappings and lists in one another, in YAML: settings have three, and its reader slows down with each.
+_MAX_LEVELS = 20
 # What of a bad value is shown in an error, in characters.
 _SHOWN = 80
 # What no line of text has: control characters, halves of surrogate pairs, marks that turn the direction of writing.
@@ -165,13 +167,19 @@ def read_yaml(path: str | Path) -> Any:
     import yaml  # in the extra `train`; settings given in code need no YAML
 
     class Loader(yaml.SafeLoader):
+        levels = 0
+
         def compose_node(self, parent: Any, index: Any) -> Any:
             event = self.peek_event()  # type: ignore[no-untyped-call]
             if isinstance(event, yaml.AliasEvent):
                 raise yaml.YAMLError("aliases (*name) are not read")
             if getattr(event, "tag", None) is not None:
                 raise yaml.YAMLError("tags (!name) are not read")
+            if self.levels == _MAX_LEVELS:
+                raise yaml.YAMLError("it is nested too deeply")
+            self.levels += 1
             node = super().compose_node(parent, index)
+            self.levels -= 1
             is_number = isinstance(node, yaml.ScalarNode) and node.tag.endswith((":int", ":float"))
             if node is not None and is_number and len(node.value) > _MAX_DIGITS:
                 raise yaml.YAMLError(f"a number of {len(node.value):,} characters")
@@ -179,11 +187,10 @@ def read_yaml(path: str | Path) -> Any:
 
     try:
         return yaml.load(read_bytes(path, MAX_YAML_BYTES), Loader)
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:  # dates that are none: both of these
-        if isinstance(error, FileFormatError):
-            raise
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else shown(str(error), 200)
-        raise FileFormatError(f"{path}: not YAML: {why}") from error
+    except FileFormatError:
+        raise
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # dates that are none: both of these
+        raise FileFormatError(f"{path}: not YAML: {shown(str(error), 200)}") from error
 
 
 def read_bytes(path: str | Path, most: int = MAX_BYTES) -> bytes:

@@ -9,11 +9,13 @@ import ast
 import itertools
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from devyatka_env.bots import make_bot
 from devyatka_env.bots.catalogue import HEADING, bot_rows
+from devyatka_env.evaluation.results import KINDS, SCHEMAS
 from devyatka_env.games import Game, draw_rgb
 from devyatka_env.rules import PRESETS, Rules
 from devyatka_env.views.observation import observation_layout
@@ -78,6 +80,93 @@ def settings_table() -> str:
             name, default = ast.unparse(field.target), ast.unparse(field.value) if field.value else ""
             lines.append(f"| `{name}` | `{default}` | {text.value.value} |")
     return "\n".join(lines)
+
+
+# What the shared parts of results are called, in their order; `common.json` says what they hold.
+_PARTS = {
+    "header": "Header, of every kind with a `kind`", "rules": "Rules", "rules_fields": "Fields of `rules`",
+    "figures": "Figures", "measured": "Measured", "win_rate": "Win rate", "failure": "Failure", "entrant": "Entrant",
+}  # fmt: skip
+_TYPES = {
+    "object": "mapping", "array": "list", "string": "text", "integer": "whole number", "number": "number",
+    "boolean": "true or false", "null": "null",
+}  # fmt: skip
+
+
+def results_table() -> str:
+    """Every key of every kind of result, from the schemas that ship."""
+    shared = _raw_schema("common")["$defs"]
+    lines = ["### Parts of several kinds", ""]
+    for name, title in _PARTS.items():
+        lines += _keys(title, shared[name])
+    for kind in ("evaluation", *(one for one in KINDS if one != "evaluation")):
+        schema = _raw_schema(kind)
+        source = schema["description"]
+        lines += [f"### Kind `{kind}`", "", f"`{source}`" if source.startswith("devyatka ") else source, ""]
+        lines += _keys("", schema)
+        for path, part in _inner(schema):
+            lines += _keys(f"`{path}`", part)
+    return "\n".join(lines).rstrip()
+
+
+def _raw_schema(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    return schema
+
+
+def _inner(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every mapping of named keys inside a schema, with its place."""
+    for key, one in schema.get("properties", {}).items():
+        inner, place = one, f"{path}.{key}".lstrip(".")
+        while "items" in inner or isinstance(inner.get("additionalProperties"), dict):
+            place += "[]" if "items" in inner else ".*"
+            inner = inner.get("items") or inner["additionalProperties"]
+        if "properties" in inner:
+            yield place, inner
+            yield from _inner(inner, place)
+
+
+def _keys(title: str, schema: dict[str, Any]) -> list[str]:
+    """A table of a mapping's keys; an estimate and its interval share a row."""
+    keys = schema.get("properties", {})
+    rest = [_PARTS[part["$ref"].rpartition("/")[2]].partition(",")[0] for part in schema.get("allOf", ())]
+    more = f"the keys of {' and '.join(rest)}{', and' if keys else ''}" if rest else ""
+    heading = ": ".join(part for part in (title, more) if part)
+    lines = [f"{heading[0].upper()}{heading[1:]}" + (":" if keys else "."), ""] if heading else []
+    if keys:
+        lines += ["| key | type | content |", "|---|---|---|"]
+    for key, one in keys.items():
+        if key.removesuffix("_ci95") != key and key.removesuffix("_ci95") in keys:
+            continue
+        name = f"`{key}`, `{key}_ci95`" if f"{key}_ci95" in keys else f"`{key}`"
+        optional = "" if key in schema.get("required", ()) else "; may be missing"
+        lines.append(f"| {name} | {_type(one)} | {_described(one)}{optional} |")
+    return [*lines, ""] if keys else lines
+
+
+def _target(one: dict[str, Any]) -> dict[str, Any]:
+    """A value's schema with what it refers to."""
+    found = _raw_schema("common")["$defs"][one["$ref"].rpartition("/")[2]] if "$ref" in one else {}
+    return {**found, **one}
+
+
+def _described(one: dict[str, Any]) -> str:
+    return str(_target(one)["description"]).removesuffix(".").replace("|", r"\|")
+
+
+def _type(one: dict[str, Any]) -> str:
+    """What a value is: ``list of number or null``."""
+    part = one.get("$ref", "").rpartition("/")[2]
+    one = _target(one)
+    if "enum" in one:
+        return " or ".join(f"`{value}`" for value in one["enum"])
+    kinds = [one["type"]] if isinstance(one.get("type"), str) else one.get("type", ["object"])
+    words = [_TYPES[kind] for kind in kinds]
+    if part in _PARTS:
+        words[0] = _PARTS[part]
+    elif "items" in one:
+        words[0] += f" of {_type(one['items'])}" if "properties" not in _target(one["items"]) else " of mappings"
+    return " or ".join(words)
 
 
 def _percent(point: list[float]) -> str:
@@ -179,6 +268,7 @@ PAGES = {
     "README.md": ("bots", "presets", "observation", "ladder"),
     "docs/training.md": ("settings",),
     "docs/exact.md": ("two_seats", "opener", "searching"),
+    "docs/evaluation.md": ("results",),
 }
 
 

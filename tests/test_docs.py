@@ -7,15 +7,17 @@ import importlib.util
 import json
 import pkgutil
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from benchmarks.ladder import LADDER, rows
 from benchmarks.perfect_play import two_seats
 from devyatka_env.bots import registry
-from devyatka_env.evaluation import evaluate
+from devyatka_env.evaluation import evaluate, results
 from devyatka_env.learning import TrainConfig
 from devyatka_env.rules import PRESETS, Rules
 
@@ -56,6 +58,27 @@ def test_readme__table_is_the_one_the_code_makes(name: str, generate: ModuleType
 def test_exact_page__table_is_made_of_the_saved_numbers(name: str, generate: ModuleType) -> None:
     page = (ROOT / "docs" / "exact.md").read_text(encoding="utf-8")
     assert generate.between(page, name) == getattr(generate, f"{name}_table")(), "run `make docs`"
+
+
+def test_evaluation_page__has_every_key_of_the_schemas(generate: ModuleType) -> None:
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    assert generate.between(page, "results") == generate.results_table(), "run `make docs`"
+    for kind in results.KINDS:  # every key at any depth has its row
+        keys = set(keys_of(results.schema_of(kind)))
+        rows = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+        assert keys <= set(re.findall(r"`(\w+)`", rows))
+
+
+def keys_of(schema: Any) -> Iterator[str]:
+    """Every key that a schema names, at any depth."""
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("properties"), Mapping):
+            yield from schema["properties"]
+        for one in schema.values():
+            yield from keys_of(one)
+    elif isinstance(schema, list):
+        for one in schema:
+            yield from keys_of(one)
 
 
 def test_training_page__has_every_setting(generate: ModuleType) -> None:

@@ -132,7 +132,8 @@ BOMB = ["a: &a [x, x, x, x, x, x, x, x, x]"]
 BOMB += [f"{one}: &{one} [{', '.join([f'*{chr(ord(one) - 1)}'] * 9)}]" for one in "bcdefgh"]
 TEXTS = (
     "", "\ufeff", "null", "[]", "{}", "0", '"text"', "[" * 100_000, '{"a":' * 50_000, "- " * 10_000, "? " * 10_000,
-    "[" * 500 + "]" * 500, "9" * 5000, "1e999", "NaN", "-Infinity", "0x" + "f" * 20_000, "1:" * 9_000 + "1",
+    "[" * 500 + "]" * 500, "[" * 29_000, "{a: " * 7_000, "[[" + "[], " * 7_000,
+    "9" * 5000, "1e999", "NaN", "-Infinity", "0x" + "f" * 20_000, "1:" * 9_000 + "1",
     "\n".join(BOMB), "a: &a [*a]", "<<: {<<: {<<: {a: 1}}}", "!!python/object/apply:os.getcwd []", "!!timestamp x",
     "!!bool x", "!!int x", "0001-01-01 00:00:00 +23:59", "2001-99-99", "%YAML 9.9\n---\na: 1", "a: 1\n---\nb: 2",
     "\x00", "\x1b[2J", "a" * 6_000_000, "[" + "[]," * 1_200_000, '{"format": ' * 300 + "3" + "}" * 300, "a: b: c",
@@ -297,8 +298,9 @@ def fuzz(kind: Kind, folder: Path, seed: str, count: int) -> None:
         start = time.process_time()
         found[f"{seed} {number}"] = attempt(kind, path)
         seconds += time.process_time() - start
-    assert {key: what for key, what in found.items() if what} == {}
-    assert "" in found.values()  # else nothing was tried
+    wrong = [f"{key}: {what}" for key, what in found.items() if what]
+    assert not wrong, "\n".join(wrong)
+    assert "" in found.values() or kind.read is _read_metrics  # that leaves damaged lines out
     assert seconds < SECONDS * max(count, 100) / 100
 
 
@@ -315,7 +317,8 @@ KINDS = (
     "metrics",
 )
 # Manifests are read by `bots.checkpoint`; to be switched on when that reads through the same layer.
-MANIFESTS = pytest.mark.skip(reason="manifests do not go through the reading layer yet")
+MANIFESTS_ON = True
+MANIFESTS = pytest.mark.skipif(not MANIFESTS_ON, reason="manifests do not go through the reading layer yet")
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -351,23 +354,13 @@ def test_fuzz__many_damaged_manifests(kinds: dict[str, Kind], tmp_path: Path) ->
 def test_fuzz__texts_made_to_hurt(text: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(text.encode(errors="surrogatepass"))
-    assert not attempt(Kind(b"", read_json), path)
-    with traced():
-        assert not attempt(Kind(b"", read_yaml), path)
+    for read in (read_json, read_yaml):
+        with traced():
+            assert not attempt(Kind(b"", read), path)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 900 + "]" * 900 + ",",
-        '{"":{"":{"":{"":{"":{"":{}}}}}}},',
-        "[[[[[[[[[[[[[[]]]]]]]]]]]]]],",
-        "[],",
-        '"ab",',
-        "0.1,",
-        '"ж",',
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["[" * 900 + "]" * 900 + ",", '{"":{"":{"":{}}}},', "[],", '"ab",', "0.1,", '"ж",'])
 def test_read_json__the_largest_file_takes_no_more_memory_than_allowed(text: str, tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     path.write_text("[" + text * ((MAX_BYTES - 10) // len(text.encode())) + "0]", encoding="utf-8")
@@ -375,6 +368,7 @@ def test_read_json__the_largest_file_takes_no_more_memory_than_allowed(text: str
         read_json(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["- {a: 1}\n", "- [x]\n", "- 'y'\n", "a1: ", "- - - - x\n", "? b\n: c\n", "#\n"])
 def test_read_yaml__the_largest_file_takes_no_more_memory_than_allowed(text: str, tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import devyatka_env
+from devyatka_env.evaluation.results import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -37,6 +38,7 @@ def test_wheel__holds_the_package_and_the_command_only(tmp_path: Path) -> None:
         f"devyatka_env-{devyatka_env.__version__}.dist-info",
     }
     assert "devyatka_env/py.typed" in names
+    assert {f"devyatka_env/evaluation/schema/{kind}.json" for kind in (*KINDS, "common")} <= set(names)
     entry_points = zipfile.ZipFile(wheel).read(f"devyatka_env-{devyatka_env.__version__}.dist-info/entry_points.txt")
     assert entry_points.decode().split() == ["[console_scripts]", "devyatka", "=", "devyatka_env.cli:main"]
 

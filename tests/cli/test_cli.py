@@ -93,7 +93,7 @@ def test_evaluate__json_has_what_is_needed_to_compare_and_repeat(capsys: Capture
     options = ["greedy", "--against", "random,greedy", "--seats", "3", "--deals", "100", "--seed", "7"]
     assert run(*options, "--reference", "random,greedy", "--json", "out.json") == 0
     content = json.loads(Path("out.json").read_text(encoding="utf-8"))
-    assert (content["format"], content["kind"]) == (2, "evaluation")
+    assert (content["format"], content["kind"]) == (3, "evaluation")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", content["time"])
     assert set(content["versions"]) >= {"devyatka-env", "numpy", "torch"}
     assert "commit" in content
@@ -440,41 +440,3 @@ def test_evaluate__plays_a_bot_of_the_users_own_module(capsys: Capture) -> None:
     )
     assert run("my_agents:Low", "--against", "my_agents:high", "--deals", "20") == 0
     assert list(rows_of(capsys.readouterr().out, "candidate")) == ["my_agents:Low", "random"]
-
-
-def test_result_files__have_exactly_the_keys_of_their_page() -> None:
-    assert run("greedy", "--deals", "20", "--json", "out.json") == 0
-    result = json.loads(Path("out.json").read_text(encoding="utf-8"))
-    table_ = result["tables"][0]
-    found = [result, table_, table_["candidates"][0], table_["differences"][0]]
-    page = (
-        (ROOT / "docs" / "evaluation.md")
-        .read_text(encoding="utf-8")
-        .partition("## Result files")[2]
-        .partition("### Other kinds")[0]
-    )
-    tables = page.split("| key | content |\n|---|---|\n")[1:]
-    documented = []
-    for rows in tables:
-        lines = [line for line in rows.splitlines() if line.startswith("| ")]
-        documented.append([key for line in lines for key in re.findall(r"`(\w+)`", line.split("|")[1])])
-    assert [sorted(one) for one in documented] == [sorted(one) for one in found]
-
-
-@pytest.mark.parametrize(
-    ("kind", "command"),
-    [
-        ("standings", ["tournament", "greedy", "random", "--deals", "20"]),
-        ("exact", ["exact", "greedy", "--seats", "2,3", "--deals", "20"]),
-        ("agent-check", ["check-agent", "greedy", "--quick", "--rules", "first_out num_players=2"]),
-    ],
-)
-def test_result_files__of_the_other_kinds_have_the_keys_of_their_page(kind: str, command: list[str]) -> None:
-    assert main([*command, "--json", "out.json"]) == 0
-    result = json.loads(Path("out.json").read_text(encoding="utf-8"))
-    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8").partition("### Other kinds")[2]
-    row = next(line for line in page.splitlines() if line.startswith(f"| `{kind}` |")).split("|")[2]
-    keys = re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", row))
-    shared = {"format", "kind", "time", "versions", "commit"}
-    assert result["kind"] == kind
-    assert set(result) - {"rules", "rules_text", "rules_fingerprint", "layout_hash"} == shared | set(keys)

@@ -8,6 +8,7 @@ import math
 import re
 import shlex
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -228,6 +229,39 @@ def test_write_page__puts_pictures_beside_a_markdown_page_and_leaves_no_parts() 
     assert [link.replace("%20", " ") for link in links] == [str(file) for file in files[:2]]
     assert write_page(a_page(), Path("page.html")) == [Path("page.html")]
     assert sorted(path.name for path in Path().iterdir()) == ["page.html", "with space.md", "with space_files"]
+
+
+CONTROL = "".join(map(chr, [*range(9), 11, 12, *range(14, 32), 127, 0x85, 0x9B, 0x202E]))
+
+
+def test_pages__have_no_control_character_anywhere() -> None:
+    """In SVG text, too, where an XML reader would refuse the whole page."""
+    words = f"x{CONTROL}\x1b[2J\ud800y"
+    figure, axis = charts.new_figure("title", "x", "y")
+    axis.plot([0, 1], [0, 1], label=words.replace("\ud800", ""))
+    with warnings.catch_warnings():  # matplotlib has no picture of a control character, and says so
+        warnings.simplefilter("ignore")
+        figure.legend()
+        page = Page(words, words, (words,), (Tile(words, "1", words),), (Section(words, (
+            Paragraph(words), Table((words,), [(Code(words),)]), Listing(words, "bash", words),
+            Pictures([Picture("one", words, figure)]),
+        )),), words)  # fmt: skip
+        text, (marked, _) = to_html(page), to_markdown(page, "files")
+    assert "<svg" in text
+    for written_text in (text, marked):
+        assert not set(written_text) & set(CONTROL)
+        written_text.encode()
+
+
+def test_report__of_a_run_whose_metrics_are_damaged_is_written(finished: Path) -> None:
+    lines = (finished / "metrics.jsonl").read_text(encoding="utf-8")
+    bad = ['{"decisions": 1e400}', '{"decisions": true}', '{"decisions": 5, "a": 1' + "0" * 400 + "}", "[" * 100_000]
+    bad += ['{"decisions": 9, "eval/\\u001b[2J$x$/first_out_2": 0.5, "eval/greedy/$\\\\frac{1$_2": 0.5, "b": NaN}']
+    bad += ['{"decisions": 9, "eval/gr\\u0000eedy/first_out_2": 1e308, "eval/random/first_out_2": 0.5}']
+    (finished / "metrics.jsonl").write_text(lines + "\n".join(bad) + "\n", encoding="utf-8")
+    page = checked(written("runs/tiny"))
+    assert "Training" in page.words
+    assert not set(page.words) & set(CONTROL)
 
 
 @pytest.mark.parametrize("name", ["page.pdf", "page", "page.HTML", "html"])

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from devyatka_env import PlayerView, Rules
-from devyatka_env.bots import Bot, CallableBot, GreedyBot, PolicyBot, RandomBot
+from devyatka_env.bots import Bot, CallableBot, GreedyBot, PolicyBot, RandomBot, make_bot
 from devyatka_env.bots.checkpoint import write_checkpoint
 from devyatka_env.cli import main
-from devyatka_env.evaluation import Workers, evaluate
+from devyatka_env.evaluation import ResultError, Workers, evaluate
 from devyatka_env.evaluation.tournaments import round_robin as play
 from devyatka_env.evaluation.tournaments.cross_table import table
-from devyatka_env.evaluation.tournaments.pairings import Pairing, identity, read_setup
+from devyatka_env.evaluation.tournaments.pairings import Entrant, Pairing, Store, identity, read_setup
 from devyatka_env.evaluation.tournaments.results import standings, standings_result
 from devyatka_env.evaluation.tournaments.round_robin import Tournament, play_tournament
 from tests.helpers.players import NETWORK, RULES, lowest, tiny_network
@@ -61,11 +61,11 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
     play_part = play.play_part
 
     def note(game: Any, span: tuple[int, int]) -> Any:
-        part = play_part(game, span)
-        if isinstance(part, play.Part):
+        part, failure = play_part(game, span)
+        if part is not None:
             bots = game.seating(0)
-            deals.extend((bots[0].name, bots[1].name, deal) for deal in range(span[0], sum(span)))
-        return part
+            deals.extend((bots[0].name, bots[1].name, span[0] + deal) for deal in range(part.moments.count))
+        return part, failure
 
     monkeypatch.setattr(play, "play_part", note)
     return deals
@@ -450,3 +450,93 @@ def test_command__an_interruption_gives_130_and_prints_what_was_played(
     monkeypatch.setattr(command, "_progress_line", lambda bots, deals: stop_at(4))
     assert main(["tournament", *FIELD, "--seats", "3", "--deals", "100"]) == 130
     assert "stopped early" in capsys.readouterr().out
+
+
+# --- folders of others -----------------------------------------------------------------------------------------------
+
+TRAP = "raise SystemExit('this code was run')\n"
+
+
+def test_command__code_that_only_the_folder_names_is_not_run(event_folder: Path, capsys: Capture) -> None:
+    Path("own_bots.py").write_text("def first(view, rng):\n    return view.legal_actions()[0]\n")
+    words = ["greedy", "own_bots:first"]
+    assert main(["tournament", *words, "--deals", "4", "--seats", "3"]) == 0
+    setup = event_folder / "tournament.json"
+    setup.write_text(setup.read_text(encoding="utf-8").replace("own_bots:first", "trap:bot"), encoding="utf-8")
+    Path("trap.py").write_text(TRAP)
+    capsys.readouterr()
+    assert main(["tournament"]) == 2
+    error = capsys.readouterr().err
+    assert "runs/tournament names trap:bot, code that is not run on the word of a file" in error
+    assert "devyatka tournament greedy trap:bot -o runs/tournament" in error
+    assert main(["tournament", *words]) == 0  # who names the entrants has the word
+
+
+def test_folder__names_with_parameters_and_checkpoints_are_looked_up(event_folder: Path) -> None:
+    write_checkpoint("checkpoint", tiny_network(0).state_dict(), [THREE], NETWORK)
+    assert main(["tournament", "checkpoint", "pimc:worlds=2", "--deals", "2", "--seats", "3"]) == 0
+    assert main(["tournament"]) == 0
+
+
+def change(path: Path, **values: Any) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, **values}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"format": 2}, "was made by release 0.1 (format 2), whose bots drew other random words"),
+        ({"words": "another"}, "drew their random words by another, in this release they do by siphash"),
+        ({"deals": -1}, "tournament.json: deals must be a whole number of at least 1"),
+        (
+            {"entrants": [{"name": "\x1b[2J", "identity": "", "cheats": False}] * 2},
+            "entrants[0].name must be a text on",
+        ),
+        ({"rules_fingerprint": "0" * 16}, "has rules_fingerprint 0000000000000000, but its rules have"),
+    ],
+)
+def test_folder__of_another_release_or_damaged_is_refused_by_name(
+    values: dict[str, Any], message: str, event_folder: Path, capsys: Capture
+) -> None:
+    assert main(["tournament", "greedy", "random", "--deals", "2", "--seats", "3"]) == 0
+    change(event_folder / "tournament.json", **values)
+    capsys.readouterr()
+    for words in (["tournament"], ["tournament", "greedy", "random"]):
+        assert main(words) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"format": 2}, "was made by release 0.1"),
+        ({"seed": 5}, "seed: 5, where 0 belongs"),
+        ({"rules_fingerprint": "0" * 16}, "rules_fingerprint: 0000000000000000, where"),
+        ({"candidate": {"name": "x", "identity": "", "cheats": False}}, "candidate: x, where"),
+        ({"deals": 3}, "moments.count: 2, where 3 belongs"),
+        ({"places": {"num_players": 3, "block": 1, "sums": [[1, 0, 0]]}}, "blocks in places: 1, where 2 belongs"),
+        ({"places": {"num_players": 3, "block": 1, "sums": [[1, 0, 0], [5, 0, 0]]}}, "deals in places: 6, where 2"),
+        ({"places": {"num_players": 3, "block": 1, "sums": [[1, 0], [0, 0, 1]]}}, "seats in places"),
+        ({"moments": {"count": 2, "means": [0.5], "products": [[0.5]]}}, "columns in moments"),
+        ({"seconds": True}, "seconds must be a number of at least 0, not True"),
+    ],
+)
+def test_folder__a_pairing_of_another_tournament_or_with_other_sums_is_refused(
+    values: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    play_tournament(FIELD[:2], THREE, 2, tmp_path)
+    change(next((tmp_path / "pairings").iterdir()), **values)
+    with pytest.raises(ResultError, match=r"pairings/.*json") as error:
+        play_tournament(FIELD[:2], THREE, 2, tmp_path)
+    assert message in str(error.value)
+
+
+def test_folder__a_failures_message_does_nothing_to_the_screen(tmp_path: Path) -> None:
+    play_tournament(FIELD[:2], THREE, 2, tmp_path)
+    for path in (tmp_path / "pairings").iterdir():
+        change(path, failure={"bot": "random", "deal": 2, "message": "a\nb\x1b[2Jc"})
+    store = Store(tmp_path, [Entrant.of(make_bot(name)) for name in FIELD[:2]], THREE, 0, 2)
+    assert {one.failure and one.failure.message for one in store.load()} == {"a b\ufffd[2Jc"}
