@@ -198,9 +198,10 @@ def read_bytes(path: str | Path, most: int = MAX_BYTES) -> bytes:
 
     Raises:
         OSError: it cannot be read.
+        TypeError: ``path`` is no path (an open file's number least of all).
         FileFormatError: there are more than ``most``.
     """
-    with open(path, "rb") as file:  # noqa: PTH123 - as above
+    with Path(path).open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise FileFormatError(f"{path}: larger than {most:,} bytes")

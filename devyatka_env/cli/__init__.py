@@ -77,6 +77,7 @@ def _ends_as_by_ctrl_c() -> Iterator[None]:
         raise KeyboardInterrupt
 
     kinds = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    kinds = [kind for kind in kinds if signal.getsignal(kind) != signal.SIG_IGN]  # under `nohup` it stays ignored
     if threading.current_thread() is not threading.main_thread():
         kinds = []  # only there may handlers be set
     before = {kind: signal.signal(kind, interrupt) for kind in kinds}

@@ -12,7 +12,7 @@ from devyatka_env.engine.compiling import kernel
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 
-# --- what fits, and whose turn it is ---------------------------------------------------------------------------------
+# --- points and places -----------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -1,7 +1,7 @@
 """`Deals`: given deals in one array of engine records, any of which can be advanced at a time.
 
-For the arena and for environments with opponents inside; `devyatka_env.games.batch` is the stream of games for
-training. Game ``i`` plays the very deal that ``Game.deal(rules, seed, indices[i])`` gives. Every method takes
+For the arena, for self-play tables and for environments with opponents inside; `devyatka_env.games.batch` is an endless
+stream of games. Game ``i`` plays the very deal that ``Game.deal(rules, seed, indices[i])`` gives. Every method takes
 ``which``, an ``int64 [K]`` array of game numbers, and works on those games alone.
 """
 

@@ -1,7 +1,7 @@
 """Rule sets as data: fields, presets, validation, fingerprint (rules, sections 1-3, 5, 6, 8-10).
 
 A house rule is a field of `Rules`, never a branch elsewhere; a preset is a row of `PRESETS`.
-Nothing here plays: the fields are executed by `devyatka_env.engine.turn` alone.
+Nothing here plays: the fields are executed by `devyatka_env.engine` alone.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ The last line is for blocked deals whose places hang on passes, or whose bank is
 value rises with the units, whatever passes lie behind; so best play by units is best play.
 
 What fits, who passes, goes out or is blocked is repeated here in the form that the lattice needs, and so are the
-payoffs of two seats. This is the one exception to the rule that only `devyatka_env.engine.turn` executes the rules,
+payoffs of two seats. This is the one exception to the rule that only `devyatka_env.engine` executes the rules,
 made for speed (some 3 ns a position); tests/solver/test_solver.py holds it to the engine and to a search written from
 the rules page.
 """

@@ -1,7 +1,7 @@
 """The exact two-seat solver against a search over lists that knows only the referee, and against itself.
 
-The search plays the naive referee (tests/referee.py) to every end, passes and all: it knows neither the engine nor the
-solver's lattice.
+The search plays the naive referee (tests/helpers/referee.py) to every end, passes and all: it knows neither the engine
+nor the solver's lattice.
 """
 
 from __future__ import annotations

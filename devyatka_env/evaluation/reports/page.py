@@ -1,4 +1,4 @@
-"""What a page of text, tables and pictures is made of; `page_writers` writes it."""
+"""What a page of text, tables and pictures is made of; `writers` write it."""
 
 from __future__ import annotations
 
