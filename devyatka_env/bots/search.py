@@ -1,4 +1,4 @@
-"""Bots that search: `pimc` and `reader` over the hands that the others can hold, and `oracle`, which sees them: a cheat.
+"""Bots that search: `pimc` and `reader` over hands that the others can hold; `oracle` sees them, and so cheats.
 
 Both are exact at two seats (`devyatka_env.solver`). With more seats they play on with a scripted bot in every seat, now
 and then a card by chance: a *playout*.
