@@ -15,7 +15,7 @@ import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 # What a file may hold at most, in bytes. A result of a thousand candidates has less. JSON takes up to 46 times its size
 # when it is read (lists in lists), and PyYAML a second for 50,000 bytes, so neither takes two seconds or 200 MB.
@@ -47,7 +47,7 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     data = content.encode("utf-8") if isinstance(content, str) else content
     if not _is_replaced(Path(path)):
         sys.stdout.flush()  # it may be the same pipe
-        with open(path, "wb") as direct:  # noqa: PTH123 - a device is no path to be joined or resolved
+        with _opened(path) as direct:
             direct.write(data)
         return
     target = Path(os.path.realpath(path))
@@ -87,6 +87,16 @@ def sync_folder(folder: Path) -> None:
             os.fsync(number)
         finally:
             os.close(number)
+
+
+def _opened(path: str | Path) -> BinaryIO:
+    """A device, pipe or open file to be written to; standard output and error from where they stand."""
+    with suppress(OSError):
+        there = os.stat(path)  # noqa: PTH116 - as below
+        for number in (1, 2):
+            if os.path.samestat(there, os.fstat(number)):
+                return os.fdopen(os.dup(number), "wb")
+    return open(path, "wb")  # noqa: PTH123 - a device is no path to be joined or resolved
 
 
 def _is_replaced(path: Path) -> bool:

@@ -27,6 +27,7 @@ from devyatka_env.evaluation.replay import replay_deal
 from devyatka_env.evaluation.results import evaluation_result
 from devyatka_env.rules import PRESETS
 from devyatka_env.views import observation_layout
+from tests.helpers.screens import said
 from tests.helpers.training_helpers import MINI
 
 Capture = pytest.CaptureFixture[str]
@@ -73,7 +74,7 @@ def write_mini_checkpoint(folder: str) -> None:
 def test_evaluate__prints_candidate_and_reference_rows_with_intervals(capsys: Capture) -> None:
     assert run("greedy", "--against", "random", "--deals", "400", "--seed", "3") == 0
     shown = capsys.readouterr()
-    assert shown.err == ""
+    assert said(shown.err) == ""
     heading = shown.out.splitlines()[:2]
     assert heading[0] == "first_out num_players=4, against 3 x random"
     assert heading[1] == "400 deals x 4 seats = 1,600 games, seed 3; 95 % intervals over deals; chance 0.2500"

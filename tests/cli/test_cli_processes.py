@@ -125,7 +125,8 @@ def test_file__standard_output_in_a_file_keeps_what_was_printed(tmp_path: Path) 
     with (tmp_path / "all.txt").open("w") as file:
         subprocess.run([*EVALUATE, "--json", "/dev/stdout"], stdout=file, timeout=HANG, check=True)
     text = (tmp_path / "all.txt").read_text(encoding="utf-8")
-    assert "win rate" in text[: text.index("{")] or "win rate" in text
+    assert "win rate" in text[: text.index("{")]
+    assert '"kind": "evaluation"' in text
 
 
 def test_file__a_link_is_followed_and_stays(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from devyatka_env.evaluation.tournaments.pairings import Entrant, Pairing, Store
 from devyatka_env.evaluation.tournaments.results import standings, standings_result
 from devyatka_env.evaluation.tournaments.round_robin import Tournament, play_tournament
 from tests.helpers.players import NETWORK, RULES, lowest, tiny_network
+from tests.helpers.screens import said
 
 Capture = pytest.CaptureFixture[str]
 THREE = Rules.of("first_out", num_players=3)
@@ -375,7 +376,7 @@ def test_command__prints_saves_and_goes_on(event_folder: Path, capsys: Capture) 
     words = ["tournament", *FIELD, "--seats", "3", "--deals", "60"]
     assert main([*words, "--json", "out.json", "--plot", "out.png"]) == 0
     shown = capsys.readouterr()
-    assert shown.err == ""
+    assert said(shown.err) == ""
     assert "6 pairings, one of each among 2 of each other, of 60 deals x 3 seats" in shown.out
     assert "by wins alone" in shown.out
     assert "best of, the first wins" in shown.out
