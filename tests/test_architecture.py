@@ -26,6 +26,7 @@ TOWER: dict[str, list[str]] = {
     "_files": [],
     "_console": [],
     "_schema": [],
+    "_signals": [],
     "rules": ["cards", "presets", "rule_set", "numbers", "hands"],
     "engine": [
         "compiling", "randomness", "seeds", "bitboards", "spread", "records", "checks",

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import tyro
 
-from devyatka_env import _console
+from devyatka_env import _console, _signals
 from devyatka_env.bots import BotError
-from devyatka_env.learning import ConfigError, Run, TrainConfig, read_config, stops, train
+from devyatka_env.learning import ConfigError, Run, TrainConfig, read_config, train
 from devyatka_env.learning.monitor import TrainingStoppedError
 
 
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     _console.take_any_sign()
     try:
-        with stops.handled_by(stops.interrupt):
+        with _signals.handled_by(_signals.interrupt):
             config, run, is_resumed = read_arguments(arguments)
             return train(config, run, is_resumed)
     except (ValueError, OSError, BotError, TrainingStoppedError) as error:

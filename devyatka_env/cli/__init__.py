@@ -7,12 +7,9 @@ needs is imported in ``run``.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from types import FrameType
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 
 from devyatka_env import _console
 from devyatka_env.bots import BotError
@@ -44,10 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in COMMANDS:
         command.add(commands)
     options = parser.parse_args(arguments)
+    from devyatka_env import _signals  # help needs none
+
     has_files = any(getattr(options, name, None) is not None for name in _FILES)
     screen = _console.Screen(sys.stdout, goes_on=has_files)
     errors = _console.Screen(sys.stderr, goes_on=True)
-    with redirect_stdout(screen), redirect_stderr(errors), _ends_as_by_ctrl_c():
+    with redirect_stdout(screen), redirect_stderr(errors), _signals.handled_by(_signals.interrupt, _signals.ENDING):
         return _run(options, screen)
 
 
@@ -67,22 +66,3 @@ def _run(options: argparse.Namespace, screen: _console.Screen) -> int:
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130
-
-
-@contextmanager
-def _ends_as_by_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM, and SIGHUP where there is one, do what Ctrl-C does: what was played is shown and written."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    kinds = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    kinds = [kind for kind in kinds if signal.getsignal(kind) != signal.SIG_IGN]  # under `nohup` it stays ignored
-    if threading.current_thread() is not threading.main_thread():
-        kinds = []  # only there may handlers be set
-    before = {kind: signal.signal(kind, interrupt) for kind in kinds}
-    try:
-        yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)

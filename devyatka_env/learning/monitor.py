@@ -16,6 +16,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from tqdm import tqdm
 
+from devyatka_env import _signals
 from devyatka_env._files import shown
 from devyatka_env.bots import Bot, CheckpointError, PolicyBot, make_bot
 from devyatka_env.bots.checkpoint import read_manifest, write_checkpoint
@@ -296,7 +297,7 @@ class Monitor(BaseCallback):
             give_back()
             stops.say("Stopping after the current update; checkpoint and curves will be saved (Ctrl-C again: at once).")
 
-        with stops.handled_by(stop) as give_back:
+        with _signals.handled_by(stop) as give_back:
             yield
 
     def close(self) -> None:

@@ -1,47 +1,13 @@
-"""What asks a training to end: Ctrl-C, SIGTERM, and SIGHUP where there is one; and a terminal that is gone."""
+"""What a training says, and a terminal that is gone: the work goes on without it."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from contextlib import suppress
 from typing import Any
 
 from tqdm import tqdm
-
-KINDS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-Handler = Callable[[int, FrameType | None], None]
-
-
-@contextmanager
-def handled_by(handler: Handler) -> Iterator[Callable[[], None]]:
-    """Let a handler answer these signals; yields what gives them back to whoever had them before.
-
-    Outside the main thread, where none can be set, nothing happens. A SIGHUP that is ignored stays so: under ``nohup``
-    a training outlives its terminal.
-    """
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        kinds = [kind for kind in KINDS if kind == signal.SIGINT or signal.getsignal(kind) != signal.SIG_IGN]
-        before = {kind: signal.signal(kind, handler) for kind in kinds}
-
-    def give_back() -> None:
-        for kind, former in before.items():
-            signal.signal(kind, former)
-
-    try:
-        yield give_back
-    finally:
-        give_back()
-
-
-def interrupt(number: int, frame: FrameType | None) -> None:
-    """Answer any of these signals as Python answers Ctrl-C."""
-    raise KeyboardInterrupt
 
 
 def say(text: str) -> None:

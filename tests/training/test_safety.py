@@ -20,10 +20,11 @@ from typing import Any
 import pytest
 import torch
 
+from devyatka_env import _signals
 from devyatka_env.bots import PolicyBot
 from devyatka_env.bots.checkpoint import MANIFEST, WEIGHTS, read_manifest, resolve
 from devyatka_env.engine.seeds import WORD_SCHEME
-from devyatka_env.learning import ConfigError, Run, TrainConfig, monitor, stops
+from devyatka_env.learning import ConfigError, Run, TrainConfig, monitor
 from tests.helpers.training_helpers import metric_rows, write_settings
 from training import publish
 from training.selfplay import main
@@ -38,9 +39,9 @@ SETTINGS = {"checkpoint_every": EVERY, "snapshot_every": EVERY, "eval_every": EV
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(monitor, "draw_curves", lambda *arguments: None)
-    before = {kind: signal.getsignal(kind) for kind in stops.KINDS}
+    before = {kind: signal.getsignal(kind) for kind in _signals.KINDS}
     yield
-    assert {kind: signal.getsignal(kind) for kind in stops.KINDS} == before
+    assert {kind: signal.getsignal(kind) for kind in _signals.KINDS} == before
 
 
 @pytest.fixture(scope="module")
@@ -276,16 +277,16 @@ def test_signals__before_the_training_begins_are_ctrl_c(monkeypatch: pytest.Monk
 def test_signals__what_nohup_ignores_stays_ignored_and_threads_have_none() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with stops.handled_by(stops.interrupt):
+        with _signals.handled_by(_signals.interrupt):
             assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-            assert signal.getsignal(signal.SIGTERM) == stops.interrupt
+            assert signal.getsignal(signal.SIGTERM) == _signals.interrupt
     finally:
         signal.signal(signal.SIGHUP, before)
     errors: list[Exception] = []
 
     def enter() -> None:
         try:
-            with stops.handled_by(stops.interrupt):
+            with _signals.handled_by(_signals.interrupt):
                 pass
         except ValueError as error:
             errors.append(error)
